@@ -1,0 +1,3 @@
+"""AURA operator: durable agent execution on Kubernetes."""
+
+__version__ = "0.1.0"
