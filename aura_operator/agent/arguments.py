@@ -1,0 +1,85 @@
+"""Checks what the model wants to pass to a tool, before anybody is asked to approve it or anything is sent.
+
+Owns the check and its words, which are for the model; it calls nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from aura_operator.agent.specs import ToolSpec
+
+_LONGEST_LIST = 40  # names: beyond that the model is better served by the list it already has
+_LONGEST_DETAIL = 300  # characters of a violation, which quotes the offending value
+
+
+def unknown_tool(tool: str, known: Iterable[str]) -> str:
+    """What the model is told when it calls a tool that isn't there."""
+    names = sorted(known)
+    listed = ", ".join(names[:_LONGEST_LIST]) or "none"
+    more = f" and {len(names) - _LONGEST_LIST} more" if len(names) > _LONGEST_LIST else ""
+    return f"unknown tool {tool!r}; there are: {listed}{more}"
+
+
+def parsed(arguments: str) -> Any:
+    """The value of an arguments text. Providers write "no arguments" as an empty text too. Raises ValueError."""
+    return json.loads(arguments) if arguments.strip() else {}
+
+
+def check(arguments: str, spec: ToolSpec) -> str | None:
+    """What is wrong with the arguments, in words for the model; None if the tool accepts them."""
+    try:
+        given = parsed(arguments)
+    except (ValueError, RecursionError) as error:
+        return f"arguments are not JSON: {error}"
+    if not isinstance(given, dict):
+        return f"arguments of {spec.name} must be a JSON object, not {_json_type(given)}"
+    violation = violation_of(given, spec.input_schema)
+    return f"arguments of {spec.name} don't fit its schema: {violation}" if violation else None
+
+
+def violation_of(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """The violation of a JSON schema that says most, or None. A schema that is itself broken forbids nothing."""
+    validator = _validator(json.dumps(schema, sort_keys=True))
+    if validator is None:
+        return None
+    try:
+        error = best_match(validator.iter_errors(value))
+    except (Unresolvable, RecursionError):
+        return None  # a reference out of the document: the server must check for itself
+    if error is None:
+        return None
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
+    message = error.message if len(error.message) <= _LONGEST_DETAIL else error.message[:_LONGEST_DETAIL] + "…"
+    return f"{where.lstrip('.')}: {message}" if where else message
+
+
+@lru_cache(maxsize=1024)
+def _validator(schema: str) -> Validator | None:
+    """Compiling costs some sixty times what a check does, and the same few schemas come back all the time."""
+    document = json.loads(schema)
+    validator_class = validator_for(document)
+    try:
+        validator_class.check_schema(document)
+    except SchemaError:
+        return None
+    return validator_class(document, registry=Registry())
+
+
+def _json_type(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    return "a string" if isinstance(value, str) else "an array"

@@ -1,0 +1,175 @@
+"""One request to a language model: a conversation goes in, what the model said and wants comes out.
+
+Owns the request, its deadline and its cancellation. Whether and when to try again is the caller's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from aura_operator.agent.redaction import Redactor
+from aura_operator.core.transcript import Item
+from aura_operator.errors import ModelError
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
+    from pydantic_ai.models import Model
+
+    from aura_operator.agent.conversation import Conversation
+    from aura_operator.agent.reply import RequestedCall
+    from aura_operator.agent.specs import ToolSpec
+
+# A call of the SDK's own would be invisible to the budget and to cancellation by epoch: retries are the caller's.
+_NO_SDK_RETRIES = {"max_retries": 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """Which model, where, and how. `name` is as pydantic-ai has it (`openai-chat:…`, `anthropic:…`), or `scripted:…`.
+
+    `timeout_seconds` bounds one whole request. `settings` are pydantic-ai's model settings (temperature, …).
+    """
+
+    name: str
+    base_url: str | None = None
+    api_key: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    timeout_seconds: float = 300.0
+
+    @property
+    def described(self) -> str:
+        """The model as an error names it."""
+        return f"model {self.name!r} at {self.base_url}" if self.base_url else f"model {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What one request cost."""
+
+    requests: int = 1
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTurn:
+    """A complete response. `payload` is for the journal, `text` is the answer if there are no `calls`."""
+
+    payload: str
+    calls: tuple[RequestedCall, ...]
+    text: str
+    usage: Usage
+
+
+class ModelClient:
+    """Speaks to one model; its connections live until `aclose`. Requests may run side by side."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self._settings = settings
+        self._redactor = Redactor([settings.api_key] if settings.api_key else [])
+        self._resources = AsyncExitStack()
+        self._model: Model | None = None
+        self._opening = asyncio.Lock()
+
+    async def respond(
+        self,
+        conversation: Conversation,
+        transcript: Sequence[Item],
+        tools: Sequence[ToolSpec],
+        *,
+        on_delta: Callable[[str], None] | None = None,
+    ) -> ModelTurn:
+        """Asks once. `on_delta` gets each piece of text as it arrives, also of a response that fails later.
+
+        Raises ModelError. Cancelling the task closes the HTTP request at once.
+        """
+        from aura_operator.agent import reply
+
+        model = await self._open()
+        response = await self._request(model, conversation.messages(transcript), tools, on_delta)
+        return ModelTurn(
+            payload=reply.dump(response),
+            calls=reply.calls_of(response.parts),
+            text=reply.text_of(response.parts),
+            usage=Usage(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens),
+        )
+
+    async def aclose(self) -> None:
+        """Closes the connections. A request that still runs fails."""
+        await self._resources.aclose()
+
+    async def _open(self) -> Model:
+        async with self._opening:
+            if self._model is None:
+                from aura_operator.agent.providers import build
+
+                model = build(self._settings)
+                self._model = await self._resources.enter_async_context(model)
+            return self._model
+
+    async def _request(
+        self,
+        model: Model,
+        messages: list[ModelMessage],
+        tools: Sequence[ToolSpec],
+        on_delta: Callable[[str], None] | None,
+    ) -> ModelResponse:
+        from pydantic_ai.direct import model_request_stream
+
+        from aura_operator.agent.model_errors import incomplete, translated
+
+        settings: Any = {**self._settings.settings, **_NO_SDK_RETRIES, "timeout": self._settings.timeout_seconds}
+        try:
+            async with (
+                asyncio.timeout(self._settings.timeout_seconds),
+                model_request_stream(
+                    model,
+                    messages,
+                    model_settings=settings,
+                    model_request_parameters=_parameters(tools),
+                ) as stream,
+            ):
+                async for event in stream:
+                    if on_delta is not None and (text := _text_in(event)):
+                        on_delta(text)
+                response = stream.get()
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what an SDK raises is open-ended, and none of it may end a worker
+            raise translated(error, self._settings, self._redactor) from None
+        if (problem := incomplete(response, model, self._settings)) is not None:
+            raise problem
+        return response
+
+
+def _parameters(tools: Sequence[ToolSpec]) -> Any:
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.tools import ToolDefinition
+
+    return ModelRequestParameters(
+        function_tools=[
+            # strict=False: a schema of a foreign server goes out as it is, not rewritten to what strict mode takes.
+            ToolDefinition(
+                name=tool.name,
+                description=tool.description,
+                parameters_json_schema=dict(tool.input_schema),
+                strict=False,
+            )
+            for tool in tools
+        ]
+    )
+
+
+def _text_in(event: ModelResponseStreamEvent) -> str | None:
+    """The piece of the answer's text that an event brings. The start of a part already has its first piece."""
+    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+
+    match event:
+        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return None

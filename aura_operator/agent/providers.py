@@ -1,0 +1,66 @@
+"""Builds the model that a name stands for, loading its provider's SDK only then.
+
+Owns the mapping from an agent's `spec.model` to a pydantic-ai model; sends nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider, infer_provider_class
+
+from aura_operator.agent.model import ModelSettings
+from aura_operator.agent.scripted import SCRIPTED, scripted_model
+from aura_operator.errors import ModelError
+
+# Without a key of its own a provider would look for one in the environment, and send the worker's to whatever URL
+# an agent's author wrote down.
+_NO_KEY = "no-key-configured"
+
+
+def build(settings: ModelSettings) -> Model:
+    """The model of an agent. Raises ModelError, not retriable, with the reason BadModelName or BadModelSettings."""
+    provider, _, model = settings.name.partition(":")
+    if not model:
+        raise _bad_name(settings, "a name has the form provider:model, for example openai-chat:gpt-5 or anthropic:…")
+    if provider == SCRIPTED:
+        return scripted_model(model, settings.settings)
+    try:
+        return infer_model(settings.name, provider_factory=lambda name: _provider(name, settings))
+    except UserError as error:
+        raise _bad_name(settings, str(error)) from error
+
+
+def _provider(name: str, settings: ModelSettings) -> Provider[Any]:
+    try:
+        provider_class = infer_provider_class(name)
+    except ValueError as error:
+        raise _bad_name(
+            settings, f"no provider is called {name!r}; OpenAI-compatible servers are openai-chat"
+        ) from error
+    except ImportError as error:
+        raise _bad_name(settings, f"the provider {name!r} is not part of this installation ({error})") from error
+    accepted = inspect.signature(provider_class.__init__).parameters
+    options: dict[str, Any] = {}
+    if "api_key" in accepted:
+        options["api_key"] = settings.api_key or _NO_KEY
+    if settings.base_url is not None:
+        if "base_url" not in accepted:
+            raise ModelError(
+                f"model {settings.name!r}: the provider {name!r} takes no base URL; remove spec.model.baseURL",
+                reason="BadModelSettings",
+                retriable=False,
+            )
+        options["base_url"] = settings.base_url
+    return provider_class(**options)
+
+
+def _bad_name(settings: ModelSettings, why: str) -> ModelError:
+    return ModelError(
+        f"model {settings.name!r} can't be used: {why}; correct spec.model.name of the agent",
+        reason="BadModelName",
+        retriable=False,
+    )

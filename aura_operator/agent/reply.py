@@ -1,0 +1,92 @@
+"""A model's response as the journal keeps it: JSON text that holds the provider's parts verbatim.
+
+Owns both directions, pydantic-ai to text and back, and nothing else. Import it only where a model is called.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
+
+from aura_operator.errors import JournalError
+
+FORMAT = "pydantic-ai/2"
+
+# Said again by the journal (usage, time), or of no use to any provider.
+_NOT_KEPT = ("kind", "parts", "usage", "timestamp", "run_id", "conversation_id", "metadata", "state")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedCall:
+    """A tool call that the model asks for. `part` is its index among the reply's parts, `arguments` JSON text."""
+
+    part: int
+    tool: str
+    arguments: str
+
+
+def dump(response: ModelResponse) -> str:
+    """The journal's text of a response."""
+    # Not dump_json: that one refuses lone surrogates, which models do produce and `_text` replaces.
+    whole = ModelMessagesTypeAdapter.dump_python([response], mode="json", exclude_none=True)[0]
+    kept = {key: value for key, value in whole.items() if key not in _NOT_KEPT}
+    return _text({"fmt": FORMAT, "parts": whole["parts"], "response": kept})
+
+
+def load(payload: str) -> ModelResponse:
+    """The response that `dump` wrote. Raises JournalError for a format or a kind of part that isn't known here."""
+    parsed: dict[str, Any] = {}
+    try:
+        parsed = json.loads(payload)
+        if parsed["fmt"] != FORMAT:
+            raise JournalError(
+                f"a model reply is in the format {parsed['fmt']!r}, and this version reads {FORMAT!r}: "
+                "let a worker of the version that wrote it finish the task, or upgrade this one"
+            )
+        message = {**parsed.get("response", {}), "kind": "response", "parts": parsed["parts"]}
+        (response,) = ModelMessagesTypeAdapter.validate_python([message])
+    except ValidationError as error:
+        kinds = sorted({str(part.get("part_kind")) for part in parsed["parts"] if isinstance(part, dict)})
+        raise JournalError(
+            f"a model reply with parts of the kinds {', '.join(kinds)} can't be read by this version "
+            f"({error.error_count()} of them are unknown or malformed): upgrade the worker to the version that wrote it"
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise JournalError(f"a model reply in the journal is not what was written: {error!r}") from error
+    if not isinstance(response, ModelResponse):
+        raise JournalError("a model reply in the journal is a request, not a response")
+    return response
+
+
+def calls_of(parts: Sequence[ModelResponsePart]) -> tuple[RequestedCall, ...]:
+    """The tool calls among the parts, in their order. Tools that the provider runs by itself are not among them."""
+    return tuple(
+        RequestedCall(part=index, tool=clean(part.tool_name), arguments=_arguments(part.args))
+        for index, part in enumerate(parts)
+        if isinstance(part, ToolCallPart)
+    )
+
+
+def text_of(parts: Sequence[ModelResponsePart]) -> str:
+    """All that the model says aloud, in one piece."""
+    return clean("".join(part.content for part in parts if isinstance(part, TextPart)))
+
+
+def clean(text: str) -> str:
+    """The text with lone surrogates replaced: they have no UTF-8, so neither a hash nor a request could hold them."""
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+
+def _arguments(args: str | Mapping[str, Any] | None) -> str:
+    if args is None:
+        return "{}"
+    return clean(args if isinstance(args, str) else _text(args))
+
+
+def _text(value: object) -> str:
+    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
