@@ -1,0 +1,9 @@
+"""A real Kubernetes on this machine without Docker and without root, and the tools that go with it.
+
+`Cluster` is the whole interface for tests and the demo; `python -m hack.cluster` is the same for people.
+"""
+
+from hack.cluster.cluster import Cluster, names
+from hack.cluster.errors import ClusterError
+
+__all__ = ["Cluster", "ClusterError", "names"]
