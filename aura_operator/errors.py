@@ -64,6 +64,12 @@ class TestFailedError(StoreError):
     __test__ = False
 
 
+class ConflictError(StoreError):
+    """A conditional write did not land, and its conditions don't hold any more: somebody else was there first."""
+
+    reason = "Conflict"
+
+
 class ContentRejectedError(StoreError):
     """The content itself is at fault (422 with causes, 413, too large): sending it again can't help."""
 

@@ -1,0 +1,31 @@
+"""The clock as a parameter. `now` is wall time for what others read; `boot` orders events of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Unix seconds."""
+        ...
+
+    def boot(self) -> float:
+        """Seconds on a clock that never jumps and goes on while the machine or the process is suspended."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def boot(self) -> float:
+        # CLOCK_MONOTONIC stands still while a laptop or a VM is suspended; others' Leases don't.
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds))

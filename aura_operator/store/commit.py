@@ -1,0 +1,100 @@
+"""Sends a Write until it is known whether it landed. This is where every doubt about a write ends.
+
+An answer that was lost and a test that failed are the same question: read (by quorum) and look. What was refused for
+its content fails at once; what was refused for now is sent again, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aura_operator.errors import (
+    ConflictError,
+    ForbiddenError,
+    OutcomeUnknownError,
+    StoreError,
+    TestFailedError,
+    UnavailableError,
+)
+from aura_operator.store.client import Op, Store
+from aura_operator.store.clock import Clock
+from aura_operator.store.contract import Write
+from aura_operator.store.resources import Manifest, Ref
+
+FIRST_DELAY_SECONDS = 0.05
+LONGEST_DELAY_SECONDS = 2.0
+
+
+async def commit(store: Store, write: Write, clock: Clock) -> Manifest:
+    """The object after the write. Waits out outages for as long as the caller lets it.
+
+    Raises ConflictError if the write can't land any more (its message says what is there now), NotFoundError if the
+    object is gone, ContentRejectedError if the content is at fault.
+    """
+    delay = Backoff(clock)
+    while True:
+        try:
+            return await store.patch(write.ref, write.ops, subresource="status")
+        except (TestFailedError, OutcomeUnknownError) as error:
+            manifest = await read_through(store, write.ref, clock)
+            if write.landed(manifest):
+                return manifest
+            if not tests_hold(write.ops, manifest):
+                raise ConflictError(f"{write.name} of {write.ref} came too late: {describe(manifest)}") from error
+            # Not there, and still possible. If the first request arrives after all, the second one's tests fail.
+            await delay.wait(error)
+        except (UnavailableError, ForbiddenError) as error:
+            await delay.wait(error)
+
+
+async def read_through(store: Store, ref: Ref, clock: Clock) -> Manifest:
+    """A quorum read that waits out outages. Raises NotFoundError."""
+    delay = Backoff(clock)
+    while True:
+        try:
+            return await store.get(ref)
+        except (OutcomeUnknownError, UnavailableError, ForbiddenError) as error:
+            await delay.wait(error)
+
+
+class Backoff:
+    """Waits longer each time, up to two seconds; a server's own Retry-After counts."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seconds = FIRST_DELAY_SECONDS
+
+    async def wait(self, error: StoreError) -> None:
+        asked = error.retry_after if isinstance(error, UnavailableError) else None
+        await self._clock.sleep(min(asked or self._seconds, 2 * LONGEST_DELAY_SECONDS))
+        self._seconds = min(self._seconds * 2, LONGEST_DELAY_SECONDS)
+
+    def reset(self) -> None:
+        self._seconds = FIRST_DELAY_SECONDS
+
+
+def tests_hold(ops: Sequence[Op], manifest: Manifest) -> bool:
+    """Whether all tests of a patch hold for an object, as the server would find."""
+    return all(lookup(manifest, op.path) == op.value for op in ops if op.op == "test")
+
+
+def lookup(manifest: Manifest, path: str) -> Any:
+    """The value at a JSON Pointer (RFC 6901), None where there is none."""
+    found: Any = manifest
+    for raw in path.split("/")[1:]:
+        token = raw.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict):
+            found = found.get(token)
+        elif isinstance(found, list) and token.isdigit() and int(token) < len(found):
+            found = found[int(token)]
+        else:
+            return None
+    return found
+
+
+def describe(manifest: Manifest) -> str:
+    """What an object says about its ownership, for error messages."""
+    status = manifest.get("status", {})
+    owner = status.get("owner", {}).get("incarnation", "nobody")
+    return f"it is {status.get('phase', 'unknown')}, epoch {status.get('epoch', 0)}, owned by {owner}"

@@ -1,0 +1,160 @@
+"""An AuraTask as the processes read it: a projection of its object, cheap enough for every answer to a write.
+
+Owns reading; contract.py owns writing. The full model of the kind, for users' input, is api/task.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aura_operator.core.absorb import SteeringText
+from aura_operator.core.entries import Proof
+from aura_operator.core.instants import from_text
+from aura_operator.core.journal import GENESIS
+from aura_operator.core.lifecycle import Desired, Phase, WaitKind
+from aura_operator.core.ownership import Owner
+from aura_operator.store.resources import TASKS, Manifest, Ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """One element of `waitingFor`. `until` in Unix seconds."""
+
+    kind: WaitKind
+    name: str
+    until: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalView:
+    """`status.checkpoint`. `sealed` is the name of the last sealed segment, `sealed_next` the entries up to its end."""
+
+    schema: int
+    next: int
+    head: str
+    entries: tuple[str, ...]
+    sealed: str | None
+    sealed_next: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastEnd:
+    """How the last ownership ended."""
+
+    owner: Owner
+    epoch: int
+    proof: Proof
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """What an AuraTask says. `journal` is None before the first claim."""
+
+    manifest: Manifest
+    ref: Ref
+    uid: str
+    deleting: bool
+    agent: str
+    user_input: str
+    session: str | None
+    requester: str
+    desired: Desired
+    steering: tuple[SteeringText, ...]
+    priority: int
+    active_deadline_seconds: float | None
+    phase: Phase
+    epoch: int
+    run: str
+    revision: str
+    owner: Owner | None
+    journal: JournalView | None
+    waiting_for: tuple[Wait, ...]
+    fired: tuple[str, ...]
+    recoveries: int
+    last_end: LastEnd | None
+    started_at: float | None
+    finished_at: float | None
+
+    @property
+    def deadline(self) -> float | None:
+        if self.active_deadline_seconds is None or self.started_at is None:
+            return None
+        return self.started_at + self.active_deadline_seconds
+
+    @property
+    def head(self) -> str:
+        return self.journal.head if self.journal else GENESIS
+
+    def owned_by(self, owner: Owner) -> bool:
+        return self.phase is Phase.RUNNING and self.owner == owner
+
+
+def task_ref(namespace: str, name: str) -> Ref:
+    return Ref(resource=TASKS, namespace=namespace, name=name)
+
+
+def task_view(manifest: Manifest) -> TaskView:
+    """The view of an AuraTask's object, as it comes from the API server (whose schema has checked it)."""
+    metadata, spec, status = manifest["metadata"], manifest["spec"], manifest.get("status", {})
+    return TaskView(
+        manifest=manifest,
+        ref=task_ref(metadata["namespace"], metadata["name"]),
+        uid=metadata["uid"],
+        deleting="deletionTimestamp" in metadata,
+        agent=spec["agentRef"]["name"],
+        user_input=spec["input"],
+        session=spec.get("sessionRef", {}).get("name"),
+        requester=spec.get("requester", ""),
+        desired=Desired(spec.get("desired", Desired.RUN.value)),
+        steering=tuple(SteeringText(text=item["text"], by=item.get("by", "")) for item in spec.get("steering", ())),
+        priority=spec.get("priority", 0),
+        active_deadline_seconds=spec.get("activeDeadlineSeconds"),
+        phase=Phase(status.get("phase", Phase.PENDING.value)),
+        epoch=status.get("epoch", 0),
+        run=status.get("run", ""),
+        revision=status.get("agentRevision", ""),
+        owner=_owner(status.get("owner")),
+        journal=_journal(status.get("checkpoint")),
+        waiting_for=tuple(_wait(item) for item in status.get("waitingFor", ())),
+        fired=tuple(status.get("fired", ())),
+        recoveries=status.get("recoveries", 0),
+        last_end=_last_end(status.get("lastEnd")),
+        started_at=_instant(status, "startedAt"),
+        finished_at=_instant(status, "finishedAt"),
+    )
+
+
+def _owner(fields: Mapping[str, Any] | None) -> Owner | None:
+    return None if not fields else Owner(worker=fields["worker"], incarnation=fields["incarnation"])
+
+
+def _journal(fields: Mapping[str, Any] | None) -> JournalView | None:
+    if not fields:
+        return None
+    sealed = fields.get("sealed") or {}
+    return JournalView(
+        schema=fields["schema"],
+        next=fields["next"],
+        head=fields["head"],
+        entries=tuple(fields.get("entries", ())),
+        sealed=sealed.get("name"),
+        sealed_next=sealed.get("next", 0),
+    )
+
+
+def _wait(fields: Mapping[str, Any]) -> Wait:
+    return Wait(kind=WaitKind(fields["kind"]), name=fields["name"], until=_instant(fields, "until"))
+
+
+def _last_end(fields: Mapping[str, Any] | None) -> LastEnd | None:
+    if not fields:
+        return None
+    owner = Owner(worker=fields["worker"], incarnation=fields["incarnation"])
+    return LastEnd(owner=owner, epoch=fields["epoch"], proof=Proof(fields["proof"]))
+
+
+def _instant(fields: Mapping[str, Any], name: str) -> float | None:
+    text = fields.get(name)
+    return None if text is None else from_text(text)
