@@ -112,6 +112,12 @@ class ApprovalSpec(Model):
                 "oldSelf.decisions.all(u, u in self.decisions && self.decisions[u] == oldSelf.decisions[u])",
                 "a decision is final",
             ),
+            # Two who decide at once: the server takes one after the other, and the second finds it decided.
+            (
+                "self.decisions.size() == oldSelf.decisions.size() || "
+                "(self.decisions.size() <= self.quorum && oldSelf.decisions.all(u, oldSelf.decisions[u].approved))",
+                "this has been decided already: a quorum or a denial is in spec.decisions",
+            ),
             (
                 "self.request.kind == 'InDoubt' || self.decisions.all(u, !has(self.decisions[u].choice))",
                 "a choice is made only where a call is in doubt (request.kind InDoubt)",
@@ -185,16 +191,19 @@ class AuraApproval(Resource):
     """A request to people: may this call be made, did that call happen, or a question. Decide by patching
     spec.decision, e.g. `{"spec":{"decision":{"approved":true,"reason":"ok"}}}`."""
 
-    # Not even the operator can approve by itself, or choose what nobody chose.
+    # Not even the operator can approve by itself, or choose what nobody chose. (While an object is created, its status
+    # is away: the server drops it and defaults it when it is read.)
     model_config = ConfigDict(
         json_schema_extra=rules(
             (
-                "self.status.phase != 'Approved' || (self.spec.decisions.size() >= self.spec.quorum && "
+                "!has(self.status) || self.status.phase != 'Approved' || "
+                "(self.spec.decisions.size() >= self.spec.quorum && "
                 "self.spec.decisions.all(u, self.spec.decisions[u].approved))",
                 "Approved needs a full quorum and no denial",
             ),
             (
-                "self.status.phase != 'Approved' || !has(self.status.choice) || self.spec.decisions.all(u, "
+                "!has(self.status) || self.status.phase != 'Approved' || !has(self.status.choice) || "
+                "self.spec.decisions.all(u, "
                 "self.spec.decisions[u].?choice.orValue('') == self.status.choice)",
                 "the choice is that of those who decided",
             ),
