@@ -64,6 +64,15 @@ class Cluster:
         return self._layout.pki("ca.key")
 
     @property
+    def server_cert(self) -> Path:
+        """The API server's certificate, for 127.0.0.1 and localhost: a proxy in front of it can use it as its own."""
+        return self._layout.pki("server.crt")
+
+    @property
+    def server_key(self) -> Path:
+        return self._layout.pki("server.key")
+
+    @property
     def authority(self) -> pki.KeyPair:
         return pki.KeyPair(certificate=self.ca_cert.read_bytes(), key=self.ca_key.read_bytes())
 
@@ -176,7 +185,7 @@ class Cluster:
         authority.write(self.ca_cert, self.ca_key)
         hosts = ["127.0.0.1", "localhost", "kubernetes.default.svc"]
         server = pki.sign_server(authority, "kube-apiserver", hosts=hosts)
-        server.write(self._layout.pki("server.crt"), self._layout.pki("server.key"))
+        server.write(self.server_cert, self.server_key)
         pki.write_private(self._layout.pki("service-accounts.key"), pki.new_key())
         admin = pki.sign_client(authority, "admin", ["system:masters"])
         admin.write(self._layout.pki("admin.crt"), self._layout.pki("admin.key"))

@@ -10,7 +10,7 @@ from hack.cluster.pki import KeyPair, write_private
 
 
 def write_kubeconfig(
-    path: Path, *, context: str, server: str, ca: bytes, user: str, credentials: KeyPair | str
+    path: Path, *, context: str, server: str, ca: bytes | None, user: str, credentials: KeyPair | str
 ) -> Path:
     """Writes a kubeconfig for `credentials`: a client certificate, or the text of a Bearer token. Returns `path`."""
     match credentials:
@@ -21,10 +21,12 @@ def write_kubeconfig(
                 "client-certificate-data": _base64(credentials.certificate),
                 "client-key-data": _base64(credentials.key),
             }
+    # Without an authority the system's own are trusted.
+    authority = {} if ca is None else {"certificate-authority-data": _base64(ca)}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": context, "cluster": {"server": server, "certificate-authority-data": _base64(ca)}}],
+        "clusters": [{"name": context, "cluster": {"server": server, **authority}}],
         "users": [{"name": user, "user": secret}],
         "contexts": [{"name": context, "context": {"cluster": context, "user": user}}],
         "current-context": context,

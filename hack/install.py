@@ -1,0 +1,93 @@
+"""Puts the chart on a cluster and waits until it acts. Owns the release's name and place; the chart owns the rest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from aura_operator.errors import AuraError
+from hack.cluster import tools
+from hack.kubectl import Kubectl
+from hack.progress import Progress
+
+CHART = Path(__file__).parents[1] / "charts" / "aura-operator"
+RELEASE = "aura"
+NAMESPACE = "aura-system"
+ACT_SECONDS = 60.0
+POLL_SECONDS = 0.2
+
+
+class InstallError(AuraError):
+    """The chart can't be installed, or what it installed does not act."""
+
+    reason = "InstallFailed"
+
+
+def install(kubeconfig: Path, *, values: dict[str, Any] | None = None) -> None:
+    """Installs or upgrades the chart, and returns when CRDs are served and admission policies act."""
+    with Progress("installing the chart") as progress:
+        _helm(
+            kubeconfig,
+            "upgrade",
+            "--install",
+            RELEASE,
+            str(CHART),
+            "--create-namespace",
+            "--values",
+            "-",
+            values=values,
+        )
+        kubectl = Kubectl(kubeconfig)
+        progress.detail = "waiting for the CRDs"
+        crds = kubectl("get", "crds", "--output", "name").split()
+        ours = [name for name in crds if name.endswith(".aura.mezmo.com")]
+        kubectl("wait", "--for=condition=Established", f"--timeout={ACT_SECONDS:.0f}s", *ours)
+        progress.detail = "waiting for the admission policies"
+        _await_policies(kubectl)
+
+
+def uninstall(kubeconfig: Path) -> None:
+    """Removes the release; what the chart keeps on purpose (CRDs, policies) stays."""
+    _helm(kubeconfig, "uninstall", RELEASE, "--ignore-not-found")
+
+
+def _helm(kubeconfig: Path, *arguments: str, values: dict[str, Any] | None = None) -> None:
+    command = [str(tools.bin_folder() / "helm"), "--namespace", NAMESPACE, *arguments]
+    done = subprocess.run(
+        command,
+        env=tools.environment(kubeconfig),
+        input=json.dumps(values or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise InstallError(f"`helm {' '.join(arguments)}` failed ({done.returncode}): {done.stderr.strip()}")
+
+
+def _await_policies(kubectl: Kubectl) -> None:
+    """Tries, without storing anything, until a task comes back with its requester stamped.
+
+    For some seconds after a CRD is created the mutating policies don't know its kind and refuse it.
+    """
+    probe = {
+        "apiVersion": "aura.mezmo.com/v1alpha1",
+        "kind": "AuraTask",
+        "metadata": {"name": "admission-probe", "namespace": "default"},
+        "spec": {"agentRef": {"name": "nobody"}, "input": "probe"},
+    }
+    deadline = time.monotonic() + ACT_SECONDS
+    while True:
+        tried = kubectl.run("create", "--dry-run=server", "--output", "json", "--filename", "-", stdin=probe)
+        if tried.returncode == 0 and json.loads(tried.stdout)["spec"].get("requester"):
+            return
+        if time.monotonic() > deadline:
+            said = tried.stderr.strip() or "the task came back without a requester"
+            raise InstallError(
+                f"the admission policies did not act within {ACT_SECONDS:.0f} s: {said}. "
+                "They need Kubernetes 1.36 or newer (`kubectl get mutatingadmissionpolicies`)."
+            )
+        time.sleep(POLL_SECONDS)
