@@ -1,0 +1,82 @@
+"""Leases as Kubernetes writes them: taking, renewing and reading one. Owns the object's form.
+
+Who may take one, and what a lost one means, is the worker's and the controller's part.
+"""
+
+from __future__ import annotations
+
+from aura_operator.core.instants import to_micro_text
+from aura_operator.core.ownership import LeaseView
+from aura_operator.store.client import Op, put, test
+from aura_operator.store.resources import LEASES, Manifest, Ref, new
+
+POD_UID = "aura.mezmo.com/pod-uid"
+FREE_SLOTS = "aura.mezmo.com/free-slots"
+ROLE = "aura.mezmo.com/role"
+WORKER_SELECTOR = f"{ROLE}=worker"
+
+
+def lease_ref(namespace: str, name: str) -> Ref:
+    return Ref(resource=LEASES, namespace=namespace, name=name)
+
+
+def new_lease(ref: Ref, *, holder: str, seconds: int, now: float, role: str, annotations: dict[str, str]) -> Manifest:
+    """A Lease that `holder` takes by creating it."""
+    spec = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": seconds,
+        "acquireTime": to_micro_text(now),
+        "renewTime": to_micro_text(now),
+        "leaseTransitions": 0,
+    }
+    manifest = new(LEASES, ref.namespace, ref.name, spec=spec)
+    manifest["metadata"] |= {"labels": {ROLE: role}, "annotations": annotations}
+    return manifest
+
+
+def renewal(holder: str, now: float, annotations: dict[str, str]) -> list[Op]:
+    """Renews a Lease that is still `holder`'s."""
+    return [
+        test("/spec/holderIdentity", holder),
+        put("/spec/renewTime", to_micro_text(now)),
+        *(put(f"/metadata/annotations/{_escaped(name)}", value) for name, value in annotations.items()),
+    ]
+
+
+def takeover(found: Manifest, *, holder: str, now: float, annotations: dict[str, str]) -> list[Op]:
+    """Takes a Lease exactly as it was found: of several who try, one wins."""
+    spec = found["spec"]
+    return [
+        test("/metadata/uid", found["metadata"]["uid"]),
+        test("/spec/holderIdentity", spec["holderIdentity"]),
+        test("/spec/renewTime", spec["renewTime"]),
+        put("/spec/holderIdentity", holder),
+        put("/spec/acquireTime", to_micro_text(now)),
+        put("/spec/renewTime", to_micro_text(now)),
+        put("/spec/leaseTransitions", spec.get("leaseTransitions", 0) + 1),
+        *(put(f"/metadata/annotations/{_escaped(name)}", value) for name, value in annotations.items()),
+    ]
+
+
+def lease_view(manifest: Manifest) -> LeaseView:
+    """A worker's Lease. Annotations that are missing count as no Pod and no slots."""
+    annotations = manifest["metadata"].get("annotations", {})
+    spec = manifest["spec"]
+    slots = annotations.get(FREE_SLOTS, "0")
+    return LeaseView(
+        worker=manifest["metadata"]["name"],
+        incarnation=spec.get("holderIdentity", ""),
+        pod_uid=annotations.get(POD_UID, ""),
+        duration_seconds=float(spec.get("leaseDurationSeconds", 15)),
+        free_slots=int(slots) if slots.isdigit() else 0,
+    )
+
+
+def renew_time(manifest: Manifest) -> str:
+    """What changes with each renewal. Compared for equality only: it is the writer's clock."""
+    time: str = manifest["spec"].get("renewTime", "")
+    return time
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,60 @@
+"""Reads a journal back: sealed segments, then what stands in the status, verified link by link.
+
+Owns reading; what entries mean is core's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from aura_operator.core.journal import GENESIS, SCHEMA, Segment, verified
+from aura_operator.errors import JournalError, UnknownSchemaError
+from aura_operator.store.client import Store
+from aura_operator.store.clock import Clock
+from aura_operator.store.overflow import read_segment
+from aura_operator.store.view import TaskView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedSegment:
+    """A sealed part of a journal, and the AuraCheckpoint that it stands in."""
+
+    name: str
+    segment: Segment
+
+
+async def read_journal(store: Store, task: TaskView, clock: Clock) -> tuple[list[SealedSegment], tuple[str, ...]]:
+    """All sealed segments in order, and the lines in the status; () before the first claim.
+
+    Raises UnknownSchemaError for a newer format, JournalError if a part is missing or was changed.
+    """
+    journal = task.journal
+    if journal is None:
+        return [], ()
+    if journal.schema > SCHEMA:
+        raise UnknownSchemaError(f"{task.ref}: its journal has schema {journal.schema}, this version knows {SCHEMA}")
+    sealed = await _segments(store, task.ref.namespace, journal.sealed, clock) if journal.sealed else []
+    head, position = GENESIS, 0
+    for part in sealed:
+        segment = part.segment
+        if segment.first != position or segment.head_before != head:
+            raise JournalError(f"{task.ref}: {part.name}, which starts at entry {segment.first}, doesn't fit in")
+        verified(segment.lines, start=head, head=segment.head, what=str(task.ref))
+        head, position = segment.head, segment.next
+    verified(journal.entries, start=head, head=journal.head, what=str(task.ref))
+    if position + len(journal.entries) != journal.next:
+        raise JournalError(f"{task.ref}: {position + len(journal.entries)} entries are there of {journal.next}")
+    return sealed, journal.entries
+
+
+async def _segments(store: Store, namespace: str, last: str, clock: Clock) -> list[SealedSegment]:
+    """Each segment names those before it, so a long journal takes one round of reads for every 64 of them."""
+
+    async def read(name: str) -> SealedSegment:
+        return SealedSegment(name=name, segment=await read_segment(store, namespace, name, clock))
+
+    parts = [await read(last)]
+    while parts[0].segment.first > 0 and parts[0].segment.previous:
+        parts[:0] = await asyncio.gather(*(read(name) for name in parts[0].segment.previous))
+    return parts

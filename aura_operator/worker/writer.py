@@ -1,0 +1,169 @@
+"""Writes one task's journal: entries are recorded at once and written behind, in as few requests as possible.
+
+Owns what is durable and what isn't yet, sealing, and the last write of an ownership (park, release, finish). Must not
+know what entries mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from aura_operator.core.journal import GENESIS, PREVIOUS_SEGMENTS, Segment, head_of, must_seal
+from aura_operator.errors import ConflictError, FencedError
+from aura_operator.store.client import Store
+from aura_operator.store.clock import Clock
+from aura_operator.store.commit import commit
+from aura_operator.store.contract import Extras, Growth, Holding, Write, append
+from aura_operator.store.overflow import ensure_through, segment_object
+from aura_operator.store.recall import SealedSegment
+from aura_operator.store.resources import CHECKPOINTS, Manifest, Resource
+
+LINGER_SECONDS = 0.01
+"""How long an entry may wait for company before it is written. A barrier doesn't wait; a result that nobody waits for
+travels with the next intent."""
+
+Objects = tuple[tuple[Resource, Manifest], ...]
+"""Objects that entries refer to; they are created before the entries are written."""
+
+
+class JournalWriter:
+    """The journal of one task in the hands of its owner. One request is under way at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        task: Manifest,
+        holding: Holding,
+        *,
+        segments: Sequence[SealedSegment],
+        extras: Callable[[], Extras],
+        answered: Callable[[Manifest], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._task = task
+        self._durable = holding
+        self._segments = [segment.name for segment in segments]
+        self._sealed_head = segments[-1].segment.head if segments else GENESIS
+        self._extras = extras
+        self._told: dict[str, object] = {}
+        self._answered = answered
+        self._lines: list[str] = []
+        self._objects: list[tuple[Resource, Manifest]] = []
+        self._recorded = holding.next
+        self._something = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._progress = asyncio.Condition()
+        self._writing = asyncio.Lock()
+
+    @property
+    def recorded(self) -> int:
+        """How many entries the journal has, written or not."""
+        return self._recorded
+
+    @property
+    def durable(self) -> Holding:
+        """What is certainly written."""
+        return self._durable
+
+    def record(self, line: str, objects: Objects = ()) -> int:
+        """Adds a line; returns the number of entries up to and with it. It is written later."""
+        self._lines.append(line)
+        self._objects.extend(objects)
+        self._recorded += 1
+        self._something.set()
+        return self._recorded
+
+    async def barrier(self, position: int | None = None) -> None:
+        """Returns once all entries recorded so far (or those up to `position`) are written."""
+        wanted = self._recorded if position is None else position
+        if self._durable.next >= wanted:
+            return
+        self._urgent.set()
+        async with self._progress:
+            await self._progress.wait_for(lambda: self._durable.next >= wanted)
+
+    async def run(self) -> None:
+        """Writes behind until cancelled. Raises FencedError when the task has another owner, or none."""
+        while True:
+            await self._something.wait()
+            if not self._urgent.is_set():
+                await _either(self._urgent, LINGER_SECONDS)
+            async with self._writing:
+                # Cleared before the lines are taken: what comes during the request makes the next round.
+                self._something.clear()
+                self._urgent.clear()
+                if self._lines:
+                    await self._append()
+
+    async def close(self, last: Callable[[Holding, Growth], Write]) -> Manifest:
+        """Writes what is unwritten together with the end of the ownership; the object after it."""
+        async with self._writing:
+            return await self._write(last)
+
+    def drop_unwritten(self) -> None:
+        """Forgets entries that can't be written because of their content."""
+        self._lines.clear()
+        self._objects.clear()
+        self._recorded = self._durable.next
+
+    async def _append(self) -> None:
+        # Taken together with the lines: an effect leaves `unresolved` in the very write that brings its result.
+        wanted = self._extras()
+        news = {name: value for name, value in wanted.items() if self._told.get(name) != value}
+        await self._write(lambda holding, growth: append(holding, growth, extras=news))
+        self._told |= news
+
+    async def _write(self, make: Callable[[Holding, Growth], Write]) -> Manifest:
+        lines, objects = tuple(self._lines), tuple(self._objects)
+        holding = self._durable
+        head = head_of(lines, holding.head)
+        for resource, manifest in objects:
+            await ensure_through(self._store, resource, manifest, self._clock)
+        sealed = None
+        if lines and must_seal((*holding.entries, *lines)):
+            sealed = await self._seal(holding, lines, head)
+        growth = Growth(lines=lines, head=head, sealed=sealed)
+        try:
+            manifest = await commit(self._store, make(holding, growth), self._clock)
+        except ConflictError as error:
+            raise FencedError(str(error)) from error
+        del self._lines[: len(lines)]
+        del self._objects[: len(objects)]
+        following = holding.next + len(lines)
+        if sealed is None:
+            self._durable = replace(holding, next=following, head=head, entries=(*holding.entries, *lines))
+        else:
+            self._segments.append(sealed)
+            self._sealed_head = head
+            self._durable = replace(holding, next=following, head=head, entries=(), sealed=(sealed, following))
+        async with self._progress:
+            self._progress.notify_all()
+        self._answered(manifest)
+        return manifest
+
+    async def _seal(self, holding: Holding, lines: tuple[str, ...], head: str) -> str:
+        """Moves all entries that would stand in the status into an AuraCheckpoint, before the write that drops them."""
+        segment = Segment(
+            first=holding.sealed[1] if holding.sealed else 0,
+            next=holding.next + len(lines),
+            head_before=self._sealed_head,
+            head=head,
+            lines=(*holding.entries, *lines),
+            previous=tuple(self._segments[-PREVIOUS_SEGMENTS:]),
+        )
+        manifest = segment_object(self._task, segment)
+        await ensure_through(self._store, CHECKPOINTS, manifest, self._clock)
+        name: str = manifest["metadata"]["name"]
+        return name
+
+
+async def _either(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
