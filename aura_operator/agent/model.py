@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aura_operator.agent.redaction import Redactor
+from aura_operator.core.entries import Usage
 from aura_operator.core.transcript import Item
 from aura_operator.errors import ModelError
 
@@ -44,15 +45,6 @@ class ModelSettings:
     def described(self) -> str:
         """The model as an error names it."""
         return f"model {self.name!r} at {self.base_url}" if self.base_url else f"model {self.name!r}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What one request cost."""
-
-    requests: int = 1
-    input_tokens: int = 0
-    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +87,9 @@ class ModelClient:
             payload=reply.dump(response),
             calls=reply.calls_of(response.parts),
             text=reply.text_of(response.parts),
-            usage=Usage(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens),
+            usage=Usage(
+                requests=1, input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens
+            ),
         )
 
     async def aclose(self) -> None:

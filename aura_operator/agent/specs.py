@@ -5,12 +5,15 @@ Owns shapes only; nothing here connects to anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from aura_operator.core.effects import ToolHints
+from aura_operator.core.entries import Outcome as CallStatus
+
+__all__ = ["CallStatus", "ServerSpec", "ToolOutcome", "ToolSpec", "Transport"]
 
 
 class Transport(Enum):
@@ -24,7 +27,7 @@ class Transport(Enum):
 class ServerSpec:
     """One MCP server of an agent, with its secrets already read. `timeout_seconds` bounds connecting and listing.
 
-    `headers` and the values of `env` are treated as secrets: they never appear in an outcome or an error.
+    `headers` come from a Secret: their values never appear in an outcome or an error.
     """
 
     name: str
@@ -36,6 +39,13 @@ class ServerSpec:
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout_seconds: float = 30.0
     trust_hints: bool = False
+
+    @property
+    def secrets(self) -> Iterator[str]:
+        """The values that must not be seen, also without the scheme that an Authorization header begins with."""
+        for value in self.headers.values():
+            yield value
+            yield value.rpartition(" ")[2]
 
     @property
     def address(self) -> str:
@@ -58,15 +68,6 @@ class ToolSpec:
     schema_digest: str
     hints: ToolHints | None = None
     output_schema: Mapping[str, Any] | None = None
-
-
-class CallStatus(Enum):
-    """What is known of a tool call when it is over."""
-
-    OK = "Ok"
-    ERROR = "Error"  # the server answered, and the answer is a failure: whatever the tool does has been done
-    NOT_SENT = "NotSent"  # certain: the server never got it, or refused it unread
-    UNKNOWN = "Unknown"  # it may or may not have happened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,92 @@
+"""What a tool returned, as plain text for the model: rendered, free of secrets, within a limit.
+
+Owns the rendering and the cut; judges success no further than the result itself does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from mcp_types import (
+    AudioContent,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from aura_operator.agent.arguments import violation_of
+from aura_operator.agent.redaction import Redactor
+from aura_operator.agent.reply import clean
+from aura_operator.agent.specs import CallStatus, ToolOutcome, ToolSpec
+
+_BASE64_PER_BYTE = 4 / 3
+
+
+def outcome_of(result: CallToolResult, spec: ToolSpec, redactor: Redactor, limit_bytes: int) -> ToolOutcome:
+    """The outcome of a call that was answered. Never raises: by now the tool has done what it does."""
+    text = rendered(result)
+    if result.is_error:
+        return finished(CallStatus.ERROR, text or "the tool failed and said nothing", redactor, limit_bytes)
+    broken = _broken_promise(result, spec.output_schema)
+    if broken is None:
+        return finished(CallStatus.OK, text, redactor, limit_bytes)
+    note = f"[the tool ran, but its result is not what its server promises: {broken}]"
+    return finished(CallStatus.ERROR, f"{note}\n{text}", redactor, limit_bytes)
+
+
+def finished(status: CallStatus, text: str, redactor: Redactor, limit_bytes: int) -> ToolOutcome:
+    """An outcome whose text is scrubbed and cut at a character's boundary, with a mark that tells the full size."""
+    text = clean(text)
+    size_bytes = len(text) if text.isascii() else len(text.encode())
+    # Scrubbing fifty megabytes to keep a few kilobytes would take seconds; a secret may straddle the cut, though.
+    text = redactor.scrub(text[: limit_bytes + redactor.longest])
+    kept = text.encode()
+    if size_bytes <= limit_bytes and len(kept) <= limit_bytes:
+        return ToolOutcome(status=status, text=text, size_bytes=size_bytes)
+    mark = f"\n[cut: the result has {size_bytes} bytes, of which {limit_bytes} are allowed; ask for less of it]"
+    room = max(0, limit_bytes - len(mark))
+    return ToolOutcome(status=status, text=kept[:room].decode("utf-8", "ignore") + mark, size_bytes=size_bytes)
+
+
+def rendered(result: CallToolResult) -> str:
+    """All content in order. Structured content is shown where no text says the same."""
+    blocks = [_block(block) for block in result.content]
+    structured = result.structured_content
+    if structured is not None and not any(isinstance(block, TextContent) for block in result.content):
+        blocks.append(json.dumps(structured, ensure_ascii=False))
+    return "\n".join(blocks)
+
+
+def _block(block: ContentBlock) -> str:
+    match block:
+        case TextContent(text=text):
+            return text
+        case ImageContent(mime_type=kind, data=data) | AudioContent(mime_type=kind, data=data):
+            return f"[{kind}, {_decoded_size(data)} bytes: not shown, this agent reads text only]"
+        case ResourceLink(uri=uri, name=name):
+            return f"[resource {name}: {uri}]"
+        case EmbeddedResource(resource=resource):
+            if isinstance(resource, TextResourceContents):
+                return f"[resource {resource.uri}]\n{resource.text}"
+            kind = resource.mime_type or "binary"
+            return f"[resource {resource.uri}, {kind}, {_decoded_size(resource.blob)} bytes: not shown]"
+        case _:
+            assert_never(block)
+
+
+def _decoded_size(data: str) -> int:
+    return int(len(data.rstrip("=")) / _BASE64_PER_BYTE)
+
+
+def _broken_promise(result: CallToolResult, schema: Mapping[str, Any] | None) -> str | None:
+    if schema is None:
+        return None
+    if result.structured_content is None:
+        return "it has no structured content"
+    return violation_of(result.structured_content, schema)
