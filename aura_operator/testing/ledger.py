@@ -162,7 +162,9 @@ def main() -> None:
     parser.add_argument(
         "--check-epoch", action="store_true", help="refuse callers that lost their task to a later epoch"
     )
-    parser.add_argument("--sessions", action="store_true", help="keep MCP sessions, which a restart then loses")
+    parser.add_argument(
+        "--sessions", action="store_true", help="be an older server: with MCP sessions, which a restart loses"
+    )
     parser.add_argument("--stdio", action="store_true", help="speak on the standard streams instead of HTTP")
     options = parser.parse_args()
 

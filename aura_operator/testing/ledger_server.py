@@ -26,6 +26,10 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from aura_operator.testing.ledger import EPOCH, RUN, Ledger
 
@@ -76,11 +80,26 @@ def serve_http(ledger: Ledger, port: int, *, check_epoch: bool, sessions: bool) 
     listener.bind(("127.0.0.1", port))
     listener.listen()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    app = _server(ledger, check_epoch=check_epoch).streamable_http_app(stateless_http=not sessions)
+    app: ASGIApp = _server(ledger, check_epoch=check_epoch).streamable_http_app(stateless_http=not sessions)
+    if sessions:
+        app = _without_stateless_protocol(app)
     # Clients hold streams open for as long as they live: waiting for them would mean never ending.
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
     print(json.dumps({"url": url}), flush=True)  # a client's connection waits in the listener's queue until we serve
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def _without_stateless_protocol(app: ASGIApp) -> ASGIApp:
+    """A server of the time before 2026: it knows sessions only, and a client has to notice."""
+
+    async def older(scope: Scope, receive: Receive, send: Send) -> None:
+        version = Headers(scope=scope).get("mcp-protocol-version") if scope["type"] == "http" else None
+        if version in MODERN_PROTOCOL_VERSIONS:
+            await PlainTextResponse("not found", status_code=404)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return older
 
 
 def serve_stdio(ledger: Ledger, *, check_epoch: bool) -> None:
