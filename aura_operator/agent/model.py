@@ -79,9 +79,9 @@ class ModelClient:
 
         Raises ModelError. Cancelling the task closes the HTTP request at once.
         """
+        model = await self._open()
         from aura_operator.agent import reply
 
-        model = await self._open()
         response = await self._request(model, conversation.messages(transcript), tools, on_delta)
         return ModelTurn(
             payload=reply.dump(response),
@@ -99,9 +99,8 @@ class ModelClient:
     async def _open(self) -> Model:
         async with self._opening:
             if self._model is None:
-                from aura_operator.agent.providers import build
-
-                model = build(self._settings)
+                # A provider's SDK takes a second or two to load: in a thread, or the worker's Lease waits for it.
+                model = await asyncio.to_thread(_built, self._settings)
                 self._model = await self._resources.enter_async_context(model)
             return self._model
 
@@ -138,6 +137,12 @@ class ModelClient:
         if (problem := incomplete(response, model, self._settings)) is not None:
             raise problem
         return response
+
+
+def _built(settings: ModelSettings) -> Model:
+    from aura_operator.agent.providers import build
+
+    return build(settings)
 
 
 def _parameters(tools: Sequence[ToolSpec]) -> Any:

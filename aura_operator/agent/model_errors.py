@@ -170,22 +170,23 @@ def translated(error: Exception, settings: ModelSettings, redactor: Redactor) ->
 def incomplete(response: ModelResponse, model: Model, settings: ModelSettings) -> ModelError | None:
     """What is wrong with a response that arrived without an error, or None.
 
-    A stream that was cut looks like a success; a response is complete when the provider said why it stopped.
+    A stream that was cut looks like a success, `finish_reason` included, which pydantic-ai then makes up. A response is
+    complete when the provider itself said why it stopped.
     """
-    finish = response.finish_reason or (response.provider_details or {}).get("finish_reason")
+    finish = (response.provider_details or {}).get("finish_reason")
     if finish is None and not isinstance(model, FunctionModel):
         return ModelError(
             f"{settings.described}: the response broke off in the middle; it is tried again",
             reason="ModelReplyCut",
             retriable=True,
         )
-    if finish == "content_filter" and not response.parts:
+    if response.finish_reason == "content_filter" and not response.parts:
         return ModelError(
             f"{settings.described}: its content filter stopped the response; change the input or the system prompt",
             reason="ModelRefused",
             retriable=False,
         )
-    if finish == "error":
+    if response.finish_reason == "error":
         return ModelError(
             f"{settings.described}: it reported an error instead of a response; it is tried again",
             reason="ModelFailed",
@@ -223,4 +224,11 @@ def _detail(error: Exception) -> str:
     message = body.get("message") if isinstance(body, dict) else None
     if isinstance(error, theirs.ModelHTTPError):
         return " ".join(f"HTTP {error.status_code}: {message or body or error.message}".split())
-    return " ".join(str(error).split())
+    # "Connection error." is all that an SDK says; what it was about stands in the causes.
+    words = [str(error)]
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        words.append(str(cause))
+        cause = cause.__cause__ or cause.__context__
+    distinct = dict.fromkeys(" ".join(word.split()) for word in words)
+    return ": ".join(word for word in distinct if word)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import pydantic_ai.direct  # noqa: F401 - loaded here with the rest, off the loop, and not within the first request
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
@@ -30,7 +31,7 @@ def build(settings: ModelSettings) -> Model:
         return scripted_model(model, settings.settings)
     try:
         return infer_model(settings.name, provider_factory=lambda name: _provider(name, settings))
-    except UserError as error:
+    except (UserError, ImportError) as error:
         raise _bad_name(settings, str(error)) from error
 
 
