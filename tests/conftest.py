@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 from pytest_kubernetes.options import ClusterOptions  # noqa: E402
 from pytest_kubernetes.providers.base import AClusterManager  # noqa: E402
 
-from hack.cluster import Cluster, golang, names, tools  # noqa: E402
+from hack.cluster import Cluster, golang, names, pki, tools  # noqa: E402
 from hack.cluster.existing import ExistingCluster  # noqa: E402
 from hack.install import install, uninstall  # noqa: E402
 from hack.kubectl import Kubectl  # noqa: E402
@@ -132,6 +133,23 @@ def user_kubeconfig(cluster: AnyCluster) -> Callable[[str], Path]:
 def kubectl_as(kubectl: Kubectl, user_kubeconfig: Callable[[str], Path]) -> Callable[[str], Kubectl]:
     """`kubectl_as("bob")("get", "auraapprovals")`: kubectl in the hands of a user, in the test's namespace."""
     return lambda name: kubectl.with_kubeconfig(user_kubeconfig(name))
+
+
+@pytest.fixture(scope="session")
+def proxy_arguments(cluster: AnyCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a FaultProxy or a ProxyThread in front of the cluster takes: `FaultProxy(**proxy_arguments)`."""
+    folder = tmp_path_factory.mktemp("proxy")
+    authority = cluster.authority if isinstance(cluster, Cluster) else pki.new_authority("fault-proxy")
+    certificate, key, ca = (folder / name for name in ("proxy.crt", "proxy.key", "ca.crt"))
+    pki.sign_server(authority, "fault-proxy", hosts=["127.0.0.1", "localhost"]).write(certificate, key)
+    ca.write_bytes(authority.certificate)
+    return {
+        "upstream": cluster.server,
+        "upstream_ca": cluster.ca_cert,
+        "certificate": certificate,
+        "key": key,
+        "ca": ca,
+    }
 
 
 # The session
