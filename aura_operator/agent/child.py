@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import select
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -128,11 +129,20 @@ class _Input:
         delivery = CURRENT.get()
         if delivery is not None and isinstance(item.message, JSONRPCRequest) and item.message.method == "tools/call":
             await delivery.clear()
+            if self._nobody_reads():
+                delivery.sent = False
+                raise anyio.BrokenResourceError
         try:
             self._pipe.write(line)
             await self._pipe.drain()
         except (ConnectionError, RuntimeError) as error:
             raise anyio.BrokenResourceError from error  # as MCP's client knows it
+
+    def _nobody_reads(self) -> bool:
+        """Whether the other end is closed for certain, which the loop may not have noticed yet."""
+        poll = select.poll()
+        poll.register(self._pipe.get_extra_info("pipe").fileno(), 0)  # errors and hang-ups are always reported
+        return bool(poll.poll(0))
 
     async def aclose(self) -> None:
         self._pipe.close()

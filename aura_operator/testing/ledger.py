@@ -112,6 +112,14 @@ class RunningLedger:
         self.url = json.loads(_first_line(self._process.stdout))["url"]
         self._port = int(self.url.rpartition(":")[2].partition("/")[0])
 
+    def afresh(self) -> RunningLedger:
+        """The same server with an empty ledger, running again if it had died."""
+        if self._process is None or self._process.poll() is not None:
+            self._end(signal.SIGKILL)
+            self.start()
+        self.ledger.path.unlink(missing_ok=True)
+        return self
+
     def kill(self) -> None:
         """kill -9, and waits for the end."""
         self._end(signal.SIGKILL)

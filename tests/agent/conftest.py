@@ -1,0 +1,117 @@
+"""What the tests of models and tools share: a ledger of each kind, a toolbox over it, and a way to wait."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aura_operator.agent.tools import ServerSpec, Toolbox, ToolOutcome, Transport
+from aura_operator.testing.ledger import EPOCH, IDEMPOTENCY_KEY, RUN, Ledger, RunningLedger, running_ledger
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """A toolbox with one server, `ledger`, and what that server wrote down."""
+
+    toolbox: Toolbox
+    ledger: Ledger
+
+    async def call(
+        self,
+        tool: str,
+        *,
+        before_send: Callable[[], Awaitable[None]] | None = None,
+        timeout_seconds: float = 20.0,
+        limit_bytes: int = 100_000,
+        **arguments: Any,
+    ) -> ToolOutcome:
+        return await self.toolbox.call(
+            f"ledger__{tool}",
+            json.dumps({"key": "k", **arguments}),
+            meta={RUN: "run-1", EPOCH: 3, IDEMPOTENCY_KEY: "run-1/1/abc"},
+            timeout_seconds=timeout_seconds,
+            limit_bytes=limit_bytes,
+            before_send=before_send or at_once,
+        )
+
+
+async def at_once() -> None:
+    """Nothing stands against sending."""
+
+
+async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """What the condition gives, as soon as it gives anything."""
+    async with asyncio.timeout(seconds):
+        while not (value := condition()):  # noqa: ASYNC110 - the condition is about other processes
+            await asyncio.sleep(0.01)
+    return value
+
+
+def stdio_spec(path: Path, **changes: Any) -> ServerSpec:
+    """The ledger as a child process."""
+    options: dict[str, Any] = {
+        "name": "ledger",
+        "transport": Transport.STDIO,
+        "command": sys.executable,
+        "args": ("-m", "aura_operator.testing.ledger", "--stdio", "--file", str(path)),
+        "env": {"PYTHONPATH": str(ROOT)},
+    }
+    return ServerSpec(**{**options, **changes})
+
+
+def http_spec(url: str, **changes: Any) -> ServerSpec:
+    """The ledger over HTTP."""
+    options: dict[str, Any] = {"name": "ledger", "transport": Transport.STREAMABLE_HTTP, "url": url}
+    return ServerSpec(**{**options, **changes})
+
+
+@pytest.fixture(scope="module")
+def http_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLedger]:
+    """One process for a module: starting one takes a second."""
+    with running_ledger(tmp_path_factory.mktemp("ledger") / "http.jsonl") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def older_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLedger]:
+    """The same of an older server."""
+    with running_ledger(tmp_path_factory.mktemp("ledger") / "older.jsonl", "--sessions") as server:
+        yield server
+
+
+@pytest.fixture
+def http_ledger(http_process: RunningLedger) -> RunningLedger:
+    """A ledger of today's protocol, where every call stands for itself; nothing is written in it yet."""
+    return http_process.afresh()
+
+
+@pytest.fixture
+def older_ledger(older_process: RunningLedger) -> RunningLedger:
+    """A ledger of the time before 2026, with sessions that a restart loses; nothing is written in it yet."""
+    return older_process.afresh()
+
+
+@pytest.fixture(params=["http", "older", "stdio"])
+async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+    """The same over each transport: what holds must hold on all of them."""
+    if request.param == "stdio":
+        ledger = Ledger(tmp_path / "stdio.jsonl")
+        spec = stdio_spec(ledger.path)
+    else:
+        server: RunningLedger = request.getfixturevalue(f"{request.param}_ledger")
+        ledger, spec = server.ledger, http_spec(server.url)
+    toolbox = Toolbox((spec,))
+    try:
+        await toolbox.start()
+        yield Desk(toolbox=toolbox, ledger=ledger)
+    finally:
+        await toolbox.aclose()
