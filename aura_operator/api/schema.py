@@ -15,6 +15,7 @@ from aura_operator.api.resource import KEEP_EMPTY_DEFAULT
 Schema = dict[str, Any]
 
 (_KEEP_EMPTY,) = KEEP_EMPTY_DEFAULT
+_EMPTY = (None, "", [], {})
 
 
 def structural_schema(model: type[BaseModel]) -> Schema:
@@ -112,9 +113,14 @@ class _Conversion:
 
 def _default(value: Any, *, keep_empty: bool) -> Schema:
     """No null, and nothing empty: an absent list and an empty one mean the same, unless something is added to it."""
-    if isinstance(value, dict):
-        value = {name: inner for name, inner in value.items() if inner not in (None, [], {}, "")}
+    if keep_empty:
         return {"default": value}
-    if value is None or (value in ([], "") and not keep_empty):
-        return {}
-    return {"default": value}
+    bare = _without_empty(value)
+    return {} if bare in _EMPTY else {"default": bare}
+
+
+def _without_empty(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    inner = {name: _without_empty(child) for name, child in value.items()}
+    return {name: child for name, child in inner.items() if child not in _EMPTY}
