@@ -15,7 +15,6 @@ from aura_operator.core.entries import (
     Controlled,
     Decided,
     Entry,
-    RequestKind,
     Slept,
     SteeringConsumed,
     Verdict,
@@ -85,9 +84,6 @@ def _decisions(state: TaskState, world: World) -> list[Entry]:
         decision = world.decisions.get((call.plan.call, call.requested.ask))
         if decision is None:
             continue
-        lacks_choice = decision.verdict is Verdict.APPROVED and decision.choice is None
-        if call.requested.kind is RequestKind.IN_DOUBT and lacks_choice:
-            continue  # a yes that doesn't say to what
         entries.append(
             Decided(
                 at=quantised(world.now),

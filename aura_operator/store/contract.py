@@ -284,3 +284,19 @@ def _later_than(epoch: int) -> Callable[[Manifest], bool]:
         return bool(status["epoch"] > epoch or status["phase"] != Phase.RUNNING.value)
 
     return landed
+
+
+def remark(task: TaskView, *, extras: Extras) -> Write:
+    """Says something about a task that nobody owns: its summary. Not part of any journal."""
+    wanted = dict(extras)
+    ops = (
+        *_same(task.uid),
+        test("/status/phase", task.phase.value),
+        test("/status/epoch", task.epoch),
+        *_puts(wanted),
+    )
+
+    def landed(manifest: Manifest) -> bool:
+        return all(manifest["status"].get(name) == value for name, value in wanted.items())
+
+    return Write(name="remark", ref=task.ref, ops=ops, landed=landed)

@@ -1,0 +1,69 @@
+"""`aura controller`: one controller process, until SIGTERM. Owns the process's signals."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import uuid
+from functools import partial
+
+import click
+import structlog
+
+from aura_operator.cli import options
+from aura_operator.errors import AuraError
+from aura_operator.telemetry import logs
+
+log = structlog.get_logger()
+
+
+@click.command()
+@options.process
+@click.option("--name", envvar="POD_NAME", default=socket.gethostname, help="Name of the controller: its Pod's name.")
+def controller(
+    kubeconfig: str | None,
+    operator_namespace: str,
+    namespaces: tuple[str, ...],
+    probe_host: str,
+    probe_port: int,
+    log_level: str,
+    log_format: str,
+    name: str,
+) -> None:
+    """Repair, wake and settle until SIGTERM; one of several leads."""
+    from aura_operator.controller.controller import ControllerSettings
+
+    logs.configure(log_level, json_lines=log_format == "json")
+    settings = ControllerSettings(
+        name=f"{name}-{uuid.uuid4().hex[:8]}", operator_namespace=operator_namespace, namespaces=namespaces
+    )
+    try:
+        asyncio.run(_run(settings, kubeconfig, probe_host, probe_port))
+    except* AuraError as group:
+        raise click.ClickException(str(group.exceptions[0])) from group
+
+
+async def _run(settings: object, kubeconfig: str | None, probe_host: str, probe_port: int) -> None:
+    from aura_operator.controller.controller import Controller, ControllerSettings
+    from aura_operator.store.clock import SystemClock
+    from aura_operator.store.kube import KubeStore
+    from aura_operator.telemetry import probes
+
+    assert isinstance(settings, ControllerSettings)
+    stop = asyncio.Event()
+    store = await KubeStore.connect(kubeconfig)
+    try:
+        running = Controller(settings, store, store.configuration, SystemClock())
+        async with probes.serve(probe_host, probe_port, healthy=lambda: True, ready=lambda: True) as port:
+            log.info("probes", port=port)
+            _take_signals(stop)
+            await running.run(stop, partial(_take_signals, stop))
+    finally:
+        await store.aclose()
+
+
+def _take_signals(stop: asyncio.Event) -> None:
+    """The process's end is ours, also after kopf has started, which takes SIGTERM and SIGINT for itself."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -1,0 +1,90 @@
+"""Reconciles one AuraApproval: judges its votes, settles it, and wakes its task. Owns no rule: those are core's."""
+
+from __future__ import annotations
+
+import structlog
+
+from aura_operator.controller.schedule import Schedule
+from aura_operator.controller.tasks import TaskReconciler
+from aura_operator.core.absorb import Decision
+from aura_operator.core.approvals import judge
+from aura_operator.core.entries import Verdict
+from aura_operator.errors import ConflictError, NotFoundError
+from aura_operator.store.approvals import PENDING, ApprovalView, approval_view
+from aura_operator.store.client import Store
+from aura_operator.store.clock import Clock
+from aura_operator.store.commit import commit, read_through
+from aura_operator.store.contract import settle_approval
+from aura_operator.store.events import EventRecorder, Weight
+from aura_operator.store.resources import Ref
+from aura_operator.store.view import task_ref, task_view
+
+log = structlog.get_logger()
+
+
+class ApprovalReconciler:
+    """Handles approvals one at a time."""
+
+    def __init__(
+        self, store: Store, clock: Clock, tasks: TaskReconciler, schedule: Schedule, events: EventRecorder
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._tasks = tasks
+        self._schedule = schedule
+        self._events = events
+
+    async def look(self, ref: Ref) -> None:
+        """Reads an approval and reconciles it."""
+        try:
+            manifest = await read_through(self._store, ref, self._clock)
+        except NotFoundError:
+            self._schedule.at(ref, None)
+            return
+        await self.reconcile(approval_view(manifest))
+
+    def gone(self, ref: Ref, task: str) -> None:
+        self._schedule.at(ref, None)
+        self._tasks.approval_gone(ref, task)
+
+    async def reconcile(self, approval: ApprovalView) -> None:
+        """Settles the approval if its votes or the clock decide it, and sees to it that its task knows."""
+        if approval.phase == PENDING:
+            decision = judge(approval.terms, approval.votes, self._clock.now())
+            if decision is None:
+                self._tasks.approval_seen(approval.ref, approval.request.task, PENDING)
+                self._schedule.at(approval.ref, approval.terms.expires_at)
+                return
+            settled = await self._settle(approval, decision)
+            if settled is None:
+                return
+            approval = settled
+        self._schedule.at(approval.ref, None)
+        self._tasks.approval_seen(approval.ref, approval.request.task, approval.phase)
+        await self._wake(approval)
+
+    async def _settle(self, approval: ApprovalView, decision: Decision) -> ApprovalView | None:
+        yes = sum(1 for vote in approval.votes.values() if vote.approved)
+        votes = f"{yes}/{approval.terms.quorum}"
+        write = settle_approval(approval.ref, approval.uid, decision, votes=votes, now=self._clock.now())
+        try:
+            manifest = await commit(self._store, write, self._clock)
+        except (ConflictError, NotFoundError) as error:
+            log.info("not settled", approval=str(approval.ref), error=str(error))
+            return None
+        who = ", ".join(decision.by) or "nobody"
+        log.info("approval settled", approval=str(approval.ref), verdict=decision.verdict.value, by=list(decision.by))
+        weight = Weight.NORMAL if decision.verdict is Verdict.APPROVED else Weight.WARNING
+        choice = f" ({decision.choice.value})" if decision.choice else ""
+        note = f"{approval.request.tool}: {decision.verdict.value}{choice} by {who}"
+        await self._events.record(manifest, f"Approval{decision.verdict.value}", note, weight=weight)
+        return approval_view(manifest)
+
+    async def _wake(self, approval: ApprovalView) -> None:
+        ref = task_ref(approval.ref.namespace, approval.request.task)
+        try:
+            task = task_view(await read_through(self._store, ref, self._clock))
+        except NotFoundError:
+            return
+        if task.run == approval.request.run:
+            await self._tasks.fire(task, approval.ref.name, f"woken: {approval.ref.name} is {approval.phase}")

@@ -1,0 +1,240 @@
+"""Reconciles one AuraTask: orphans it, wakes it, says why it is pending, withdraws its approvals, deletes it by TTL.
+
+Level-based: the same task seen twice is handled twice with the same end. Never writes a journal or a result.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from aura_operator.controller.owners import Owners
+from aura_operator.controller.schedule import Schedule
+from aura_operator.controller.wakes import Gathered, look_again_at, wake_for
+from aura_operator.core.absorb import Decision
+from aura_operator.core.entries import Proof, Verdict
+from aura_operator.core.instants import from_text
+from aura_operator.core.lifecycle import Desired, Phase, WaitKind
+from aura_operator.core.ownership import Owner
+from aura_operator.errors import ConflictError, ContentRejectedError, NotFoundError
+from aura_operator.store.approvals import PENDING, approval_ref, approval_view
+from aura_operator.store.client import Store
+from aura_operator.store.clock import Clock
+from aura_operator.store.commit import commit, read_through
+from aura_operator.store.contract import fire, orphan, remark, settle_approval
+from aura_operator.store.events import EventRecorder, Weight
+from aura_operator.store.leases import lease_ref
+from aura_operator.store.resources import Ref
+from aura_operator.store.view import TaskView, task_ref, task_view
+
+log = structlog.get_logger()
+
+GONE = "Gone"
+PENDING_PATIENCE_SECONDS = 5.0  # a task that is pending for longer gets a summary that says why
+
+
+class TaskReconciler:
+    """Handles tasks one at a time; `owners` and `schedule` are shared with the rest of the controller."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        owners: Owners,
+        schedule: Schedule,
+        events: EventRecorder,
+        operator_namespace: str,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._owners = owners
+        self._schedule = schedule
+        self._events = events
+        self._operator_namespace = operator_namespace
+        self._approval_phases: dict[str, str] = {}  # as events told them; what isn't here is read
+        self._asking: dict[str, dict[str, Ref]] = {}  # open approvals by task
+
+    def approval_seen(self, ref: Ref, task: str, phase: str) -> None:
+        self._approval_phases[str(ref)] = phase
+        asking = self._asking.setdefault(str(task_ref(ref.namespace, task)), {})
+        if phase == PENDING:
+            asking[str(ref)] = ref
+        else:
+            asking.pop(str(ref), None)
+        if not asking:
+            del self._asking[str(task_ref(ref.namespace, task))]
+
+    def approval_gone(self, ref: Ref, task: str) -> None:
+        self.approval_seen(ref, task, GONE)
+        del self._approval_phases[str(ref)]
+
+    async def look(self, ref: Ref) -> None:
+        """Reads a task and reconciles it."""
+        try:
+            manifest = await read_through(self._store, ref, self._clock)
+        except NotFoundError:
+            self._schedule.at(ref, None)
+            return
+        await self.reconcile(task_view(manifest))
+
+    async def reconcile(self, task: TaskView) -> None:
+        """Does what the task's present state calls for."""
+        if task.phase is not Phase.RUNNING:
+            self._owners.ended(task.uid)
+        match task.phase:
+            case Phase.RUNNING:
+                await self._running(task)
+            case Phase.WAITING:
+                await self._waiting(task)
+            case Phase.PENDING:
+                await self._pending(task)
+            case Phase.SUCCEEDED | Phase.FAILED | Phase.CANCELLED:
+                await self._finished(task)
+
+    def gone(self, task_uid: str, ref: Ref) -> None:
+        self._owners.ended(task_uid)
+        self._schedule.at(ref, None)
+
+    async def orphaned(self, owner: Owner, proof: Proof) -> None:
+        """Takes all running tasks from an owner that is proven dead, after a fresh look at its Lease and each task."""
+        fresh = await self._confirmed(owner)
+        if fresh is None:
+            return
+        for ref in self._owners.tasks(owner):
+            try:
+                task = task_view(await read_through(self._store, ref, self._clock))
+                if task.owned_by(owner):
+                    await self._orphan(task, fresh)
+            except NotFoundError:
+                continue
+
+    async def _confirmed(self, owner: Owner) -> Proof | None:
+        """The proof once more, from a quorum read of the Lease."""
+        try:
+            lease = await read_through(self._store, lease_ref(self._operator_namespace, owner.worker), self._clock)
+            self._owners.lease(lease, self._clock.boot())
+        except NotFoundError:
+            self._owners.lease_gone(owner.worker)
+        return self._owners.proof(owner, self._clock.boot())
+
+    async def _running(self, task: TaskView) -> None:
+        assert task.owner is not None
+        self._owners.runs(task.uid, task.ref, task.owner, self._clock.boot())
+        self._schedule.at(task.ref, None)
+        proof = self._owners.proof(task.owner, self._clock.boot())
+        if proof is not None:
+            await self.orphaned(task.owner, proof)
+
+    async def _orphan(self, task: TaskView, proof: Proof) -> None:
+        assert task.owner is not None
+        why = f"its worker {task.owner.worker} ended ({proof.value}); wants a worker"
+        try:
+            write = orphan(task, proof, now=self._clock.now(), extras={"summary": why})
+            await commit(self._store, write, self._clock)
+        except (ConflictError, NotFoundError) as error:
+            log.info("not orphaned", task=str(task.ref), error=str(error))
+            return
+        self._owners.ended(task.uid)
+        log.info("orphaned", task=str(task.ref), epoch=task.epoch, worker=task.owner.worker, proof=proof.value)
+        await self._events.record(task.manifest, "Orphaned", why, weight=Weight.WARNING)
+
+    async def _waiting(self, task: TaskView) -> None:
+        consumed = task.manifest["status"].get("steering", {}).get("consumed", 0)
+        gathered = Gathered(task=task, approvals=await self._phases(task), consumed=consumed, now=self._clock.now())
+        wake = wake_for(gathered)
+        if wake is None:
+            self._schedule.at(task.ref, look_again_at(task))
+            return
+        await self.fire(task, wake.name, wake.why)
+
+    async def fire(self, task: TaskView, name: str, why: str) -> None:
+        """Wakes a task for something that it waits for; without effect if it doesn't (any more)."""
+        write = fire(task, name, extras={"summary": why})
+        if write is None:
+            return
+        try:
+            await commit(self._store, write, self._clock)
+        except (ConflictError, NotFoundError) as error:
+            log.info("not woken", task=str(task.ref), name=name, error=str(error))
+            return
+        log.info("woken", task=str(task.ref), epoch=task.epoch, name=name)
+
+    async def _phases(self, task: TaskView) -> dict[str, str | None]:
+        phases: dict[str, str | None] = {}
+        for wait in task.waiting_for:
+            if wait.kind is not WaitKind.APPROVAL:
+                continue
+            ref = approval_ref(task.ref.namespace, wait.name)
+            known = self._approval_phases.get(str(ref))
+            if known is None:
+                try:
+                    known = approval_view(await read_through(self._store, ref, self._clock)).phase
+                    self.approval_seen(ref, task.ref.name, known)
+                except NotFoundError:
+                    known = None  # deleted: the owner asks again
+            phases[wait.name] = known
+        return phases
+
+    async def _pending(self, task: TaskView) -> None:
+        now = self._clock.now()
+        since = from_text(task.manifest["metadata"]["creationTimestamp"])
+        if task.deadline is not None and now >= task.deadline:
+            return  # whoever claims it ends it
+        if now - since < PENDING_PATIENCE_SECONDS:
+            self._schedule.at(task.ref, since + PENDING_PATIENCE_SECONDS)
+            return
+        summary = self._why_pending(task)
+        if task.manifest["status"].get("summary") == summary:
+            return
+        try:
+            await commit(self._store, remark(task, extras={"summary": summary}), self._clock)
+        except (ConflictError, NotFoundError) as error:
+            log.debug("no remark", task=str(task.ref), error=str(error))
+
+    def _why_pending(self, task: TaskView) -> str:
+        if task.desired is Desired.PAUSE:
+            return "paused; it starts when spec.desired is Run"
+        live, free = self._owners.workers(self._clock.boot())
+        if not live:
+            return "no worker is live; start some"
+        return f"no worker has taken it yet ({live} live, {free} slots free)"
+
+    async def _finished(self, task: TaskView) -> None:
+        await self._withdraw(task)
+        ttl = task.manifest["spec"].get("ttlSecondsAfterFinished")
+        if ttl is None or task.finished_at is None or task.deleting:
+            self._schedule.at(task.ref, None)
+            return
+        due = task.finished_at + ttl
+        if self._clock.now() < due:
+            self._schedule.at(task.ref, due)
+            return
+        try:
+            await self._store.delete(task.ref, uid=task.uid)
+            log.info("deleted after its TTL", task=str(task.ref))
+        except NotFoundError:
+            return
+        except ContentRejectedError as error:  # admission: it has effects that are unresolved
+            log.warning("not deleted after its TTL", task=str(task.ref), error=str(error))
+
+    async def _withdraw(self, task: TaskView) -> None:
+        """Closes what a finished task still asks people."""
+        for ref in list(self._asking.get(str(task.ref), {}).values()):
+            try:
+                approval = approval_view(await read_through(self._store, ref, self._clock))
+            except NotFoundError:
+                continue
+            if approval.request.run != task.run or approval.phase != PENDING:
+                continue
+            reason = f"the task ended ({task.phase.value})"
+            decision = Decision(verdict=Verdict.WITHDRAWN, reason=reason)
+            write = settle_approval(
+                approval.ref,
+                approval.uid,
+                decision,
+                votes=f"{len(approval.votes)}/{approval.terms.quorum}",
+                now=self._clock.now(),
+            )
+            try:
+                await commit(self._store, write, self._clock)
+            except (ConflictError, NotFoundError) as error:
+                log.info("not withdrawn", approval=str(approval.ref), error=str(error))

@@ -1,0 +1,100 @@
+"""Whether a parked task is to be woken, and when to look again: pure, from what was gathered of it and its waits.
+
+Owns the checks; each says what it fires and why, or nothing. The first that applies counts. Writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from aura_operator.core.lifecycle import Desired, Phase, WaitKind
+from aura_operator.store.approvals import PENDING
+from aura_operator.store.view import TaskView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """A task as it was read, the phases of the approvals it waits for (None: gone), the steering that its model has
+    seen, and the controller's clock in Unix seconds."""
+
+    task: TaskView
+    approvals: Mapping[str, str | None]
+    consumed: int
+    now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wake:
+    """`name` out of `waitingFor` that is fired, and a sentence for the summary."""
+
+    name: str
+    why: str
+
+
+def cancelled(seen: Gathered) -> Wake | None:
+    if seen.task.desired is not Desired.CANCEL:
+        return None
+    return _any(seen, "woken to end: cancelled as desired")
+
+
+def expired(seen: Gathered) -> Wake | None:
+    deadline = seen.task.deadline
+    if deadline is None or seen.now < deadline:
+        return None
+    return _any(seen, "woken to end: its activeDeadlineSeconds passed")
+
+
+def unpaused(seen: Gathered) -> Wake | None:
+    if seen.task.desired is Desired.PAUSE:
+        return None
+    return _first(seen, lambda name, kind, until: kind is WaitKind.PAUSE, "resumed")
+
+
+def decided(seen: Gathered) -> Wake | None:
+    def ended(name: str, kind: WaitKind, until: float | None) -> bool:
+        return kind is WaitKind.APPROVAL and seen.approvals.get(name, PENDING) != PENDING
+
+    return _first(seen, ended, "woken: {name} was decided")
+
+
+def due(seen: Gathered) -> Wake | None:
+    def over(name: str, kind: WaitKind, until: float | None) -> bool:
+        return kind is WaitKind.TIMER and until is not None and until <= seen.now
+
+    return _first(seen, over, "woken: {name} is over")
+
+
+def steered(seen: Gathered) -> Wake | None:
+    if len(seen.task.steering) <= seen.consumed:
+        return None
+    return _first(seen, lambda name, kind, until: kind is WaitKind.TIMER, "woken: there is a message for it")
+
+
+CHECKS: tuple[Callable[[Gathered], Wake | None], ...] = (cancelled, expired, unpaused, decided, due, steered)
+
+
+def wake_for(seen: Gathered) -> Wake | None:
+    """What is to be fired now. One is enough: whoever claims the task looks at everything it waits for."""
+    if seen.task.phase is not Phase.WAITING:
+        return None
+    return next((wake for check in CHECKS if (wake := check(seen)) is not None), None)
+
+
+def look_again_at(task: TaskView) -> float | None:
+    """When something about a parked task happens by itself (Unix seconds); approvals have times of their own."""
+    times = [wait.until for wait in task.waiting_for if wait.kind is WaitKind.TIMER and wait.until is not None]
+    if task.deadline is not None:
+        times.append(task.deadline)
+    return min(times, default=None)
+
+
+def _any(seen: Gathered, why: str) -> Wake | None:
+    return _first(seen, lambda name, kind, until: True, why)
+
+
+def _first(seen: Gathered, holds: Callable[[str, WaitKind, float | None], bool], why: str) -> Wake | None:
+    for wait in seen.task.waiting_for:
+        if wait.name not in seen.task.fired and holds(wait.name, wait.kind, wait.until):
+            return Wake(name=wait.name, why=why.format(name=wait.name))
+    return None

@@ -1,0 +1,68 @@
+"""An AuraApproval as the processes read it. Owns reading; its end is written by contract.settle_approval only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aura_operator.core.approvals import Request, Terms, Vote
+from aura_operator.core.entries import Choice, RequestKind
+from aura_operator.core.instants import from_text
+from aura_operator.store.resources import APPROVALS, Manifest, Ref
+
+PENDING = "Pending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalView:
+    """What an AuraApproval says. `phase` is Pending or the text of a Verdict; `decided_at` in Unix seconds."""
+
+    manifest: Manifest
+    ref: Ref
+    uid: str
+    request: Request
+    terms: Terms
+    votes: Mapping[str, Vote]
+    phase: str
+    reason: str
+    choice: Choice | None
+    decided_at: float | None
+
+
+def approval_ref(namespace: str, name: str) -> Ref:
+    return Ref(resource=APPROVALS, namespace=namespace, name=name)
+
+
+def approval_view(manifest: Manifest) -> ApprovalView:
+    """The view of an AuraApproval's object, as it comes from the API server (whose schema has checked it)."""
+    metadata, spec, status = manifest["metadata"], manifest["spec"], manifest.get("status", {})
+    asked = spec["request"]
+    kind = RequestKind(asked["kind"])
+    return ApprovalView(
+        manifest=manifest,
+        ref=approval_ref(metadata["namespace"], metadata["name"]),
+        uid=metadata["uid"],
+        request=Request(
+            task=asked["task"],
+            run=asked["run"],
+            call=asked["call"],
+            ask=asked.get("ask", 0),
+            kind=kind,
+            tool=asked.get("tool", ""),
+            digest=asked.get("digest", ""),
+            schema=asked.get("toolSchemaDigest", ""),
+        ),
+        terms=Terms(kind=kind, quorum=spec.get("quorum", 1), expires_at=from_text(spec["expiresAt"])),
+        votes={
+            user: Vote(
+                approved=vote["approved"],
+                reason=vote.get("reason", ""),
+                choice=Choice(vote["choice"]) if "choice" in vote else None,
+            )
+            for user, vote in spec.get("decisions", {}).items()
+        },
+        phase=status.get("phase", PENDING),
+        reason=status.get("reason", ""),
+        choice=Choice(status["choice"]) if "choice" in status else None,
+        decided_at=from_text(status["decidedAt"]) if "decidedAt" in status else None,
+    )

@@ -1,0 +1,132 @@
+"""Takes a Pending task in: claims it, folds its journal, and runs it with its agent's equipment.
+
+Owns the way from a candidate to a running task, and what is said of one that can't be run.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import structlog
+
+from aura_operator.core.codec import decode, encode
+from aura_operator.core.entries import Claimed
+from aura_operator.core.fold import fold
+from aura_operator.core.instants import quantised, to_second_text
+from aura_operator.core.journal import head_after
+from aura_operator.core.lifecycle import Phase
+from aura_operator.core.state import initial
+from aura_operator.errors import AuraError, ConfigurationError, ConflictError, NotFoundError
+from aura_operator.store.commit import commit
+from aura_operator.store.contract import claim
+from aura_operator.store.recall import SealedSegment, read_journal
+from aura_operator.store.view import TaskView, task_view
+from aura_operator.worker import reporting
+from aura_operator.worker.claims import ends_only
+from aura_operator.worker.contents import Contents
+from aura_operator.worker.equipment import Equipment, EquipmentPool
+from aura_operator.worker.revision import pin
+from aura_operator.worker.runner import Ended, Runner, end, fail
+from aura_operator.worker.taskrun import Means, TaskRun
+
+log = structlog.get_logger()
+
+
+class AgentMissing(ConfigurationError):
+    """The task's agent isn't there (yet)."""
+
+    reason = "AgentNotFound"
+
+
+async def revision_for(means: Means, task: TaskView) -> str:
+    """The revision that the task has or, before its first claim, gets. Raises AgentMissing."""
+    if task.revision or ends_only(task):
+        return task.revision
+    try:
+        return await pin(means.store, task.ref.namespace, task.agent, means.clock)
+    except NotFoundError as error:
+        raise AgentMissing(
+            f"AuraAgent {task.ref.namespace}/{task.agent} doesn't exist; create it, then run the task again"
+        ) from error
+
+
+async def take(
+    means: Means,
+    pool: EquipmentPool,
+    task: TaskView,
+    revision: str,
+    *,
+    missing: AgentMissing | None,
+    running: Callable[[Runner], None],
+) -> Ended:
+    """Claims a task and runs it as far as it goes. `missing`: it can only be ended, for that reason."""
+    claimed = await _claim(means, task, revision)
+    if claimed is None:
+        return Ended.LOST
+    if ends_only(task):
+        return await end(means, claimed, Phase.CANCELLED, "Cancelled", "cancelled as desired")
+    if missing is not None:
+        return await fail(means, claimed, missing)
+    if claimed.session is not None:
+        return await fail(
+            means,
+            claimed,
+            ConfigurationError("this version runs no sessions; leave spec.sessionRef out", reason="Unsupported"),
+        )
+    try:
+        async with pool.use(task.ref.namespace, revision) as equipment:
+            run = await _recalled(means, claimed, equipment)
+            runner = Runner(run)
+            running(runner)
+            return await runner.run()
+    except AuraError as error:
+        return await fail(means, claimed, error)
+
+
+async def _claim(means: Means, task: TaskView, revision: str) -> TaskView | None:
+    """The task in this worker's hands, or None where somebody else was first."""
+    now = quantised(means.clock.now())
+    ended = task.last_end
+    entry = Claimed(
+        at=now,
+        epoch=task.epoch + 1,
+        worker=means.owner.worker,
+        incarnation=means.owner.incarnation,
+        revision=revision,
+        proof=ended.proof if ended is not None and ended.epoch == task.epoch else None,
+    )
+    line = encode(entry)
+    first = {"run": str(uuid.uuid4()), "startedAt": to_second_text(now)}
+    if revision:
+        first["agentRevision"] = revision
+    write = claim(
+        task,
+        means.owner,
+        line=line,
+        head=head_after(task.head, line),
+        now=now,
+        first=first,
+        extras=reporting.claimed(task.manifest, now),
+    )
+    try:
+        manifest = await commit(means.store, write, means.clock)
+    except (ConflictError, NotFoundError) as error:
+        log.debug("not claimed", task=str(task.ref), error=str(error))
+        return None
+    claimed = task_view(manifest)
+    log.info("claimed", task=str(task.ref), epoch=claimed.epoch, worker=means.owner.worker, proof=entry.proof)
+    return claimed
+
+
+async def _recalled(means: Means, task: TaskView, equipment: Equipment) -> TaskRun:
+    """The run of a task as its journal tells it. Raises JournalError."""
+    segments: list[SealedSegment]
+    segments, inline = await read_journal(means.store, task, means.clock)
+    lines = [line for sealed in segments for line in sealed.segment.lines] + list(inline)
+    state = fold(
+        initial(task=task.ref.name, run=task.run, user_input=task.user_input), (decode(line) for line in lines)
+    )
+    contents = Contents(task.manifest)
+    await contents.load(means.store, state.transcript, means.clock)
+    return TaskRun(means, task, state, segments, contents, equipment)

@@ -1,0 +1,170 @@
+"""Performs Await of an approval: makes sure that its AuraApproval exists, and reads how it ended.
+
+Owns the object's content. Who may vote, and when votes are a decision, is admission's and the controller's part.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aura_operator.core.absorb import Decision
+from aura_operator.core.approvals import Request, judge, mismatch
+from aura_operator.core.commands import Await
+from aura_operator.core.entries import Requested, RequestKind, Verdict
+from aura_operator.core.instants import to_second_text, to_text
+from aura_operator.core.state import CallState
+from aura_operator.errors import AlreadyExistsError, ForbiddenError, OutcomeUnknownError, UnavailableError
+from aura_operator.store.approvals import PENDING, approval_view
+from aura_operator.store.commit import Backoff, read_through
+from aura_operator.store.overflow import ensure_through, payload_object, secret_object
+from aura_operator.store.resources import APPROVALS, CHECKPOINTS, SECRETS, Manifest, Ref, new, owned_by
+from aura_operator.worker import calls
+from aura_operator.worker.taskrun import TaskRun
+
+POLL_SECONDS = 0.5  # only while the task runs other calls; a parked one is woken by the controller
+MAX_ARGUMENTS = 100_000  # characters that stand in the approval itself; its schema takes 128 KiB
+
+
+async def perform(run: TaskRun, wait: Await) -> None:
+    """Asks, then looks now and then how it ended, for as long as the task is busy with something else."""
+    manifest = await asked(run, wait)
+    while not note(run, wait, manifest):
+        await run.means.clock.sleep(POLL_SECONDS)
+        manifest = await read_through(run.means.store, _ref(run, wait), run.means.clock)
+
+
+async def asked(run: TaskRun, wait: Await) -> Manifest:
+    """The AuraApproval of a wait as it is now, created if it wasn't there. Its entry is written first."""
+    call, requested = _request_of(run, wait)
+    await run.writer.barrier()
+    manifest = await _manifest(run, wait, call, requested)
+    backoff = Backoff(run.means.clock)
+    while True:
+        try:
+            created = await run.means.store.create(APPROVALS, manifest)
+        except AlreadyExistsError:
+            return await read_through(run.means.store, _ref(run, wait), run.means.clock)
+        except (OutcomeUnknownError, UnavailableError, ForbiddenError) as error:
+            await backoff.wait(error)
+        else:
+            await _announce(run, wait, call, requested)
+            return created
+
+
+def note(run: TaskRun, wait: Await, manifest: Manifest) -> bool:
+    """Takes the decision in, if there is one."""
+    call, requested = _request_of(run, wait)
+    decision = _decision(run, call, requested, manifest)
+    if decision is None:
+        return False
+    run.decisions[call.plan.call, requested.ask] = decision
+    run.wake.set()
+    return True
+
+
+def _request_of(run: TaskRun, wait: Await) -> tuple[CallState, Requested]:
+    assert wait.call is not None
+    call = run.state.call(wait.call)
+    assert call.requested is not None
+    return call, call.requested
+
+
+def _ref(run: TaskRun, wait: Await) -> Ref:
+    return Ref(resource=APPROVALS, namespace=run.task.ref.namespace, name=wait.name)
+
+
+async def _manifest(run: TaskRun, wait: Await, call: CallState, requested: Requested) -> Manifest:
+    approvals = run.equipment.spec.approvals
+    plan = call.plan
+    request: dict[str, Any] = {
+        "task": run.task.ref.name,
+        "run": run.state.run,
+        "call": plan.call,
+        "ask": requested.ask,
+        "kind": requested.kind.value,
+        "tool": plan.tool,
+        "effect": plan.effect.value,
+        "digest": plan.digest,
+        "agentRevision": run.state.revision,
+        **await _arguments(run, call),
+    }
+    if requested.schema:
+        request["toolSchemaDigest"] = requested.schema
+    if requested.not_before is not None:
+        request["notBefore"] = to_text(requested.not_before)
+    steered_by = [steering.by for steering in run.task.steering if steering.by]
+    involved = list(dict.fromkeys([run.task.requester, *steered_by]))[:64] if approvals.four_eyes else []
+    spec = {
+        "request": request,
+        "approvers": {"users": list(approvals.approvers.users), "groups": list(approvals.approvers.groups)},
+        "quorum": approvals.quorum,
+        "requester": run.task.requester,
+        "involved": involved,
+        "expiresAt": to_second_text(requested.expires_at),
+    }
+    status = {"phase": "Pending", "votes": f"0/{approvals.quorum}"}
+    manifest = new(APPROVALS, run.task.ref.namespace, wait.name, spec=spec, status=status)
+    return owned_by(manifest, run.task.manifest)
+
+
+async def _arguments(run: TaskRun, call: CallState) -> dict[str, Any]:
+    """The arguments as the approval shows them: in full, or where they are."""
+    text = calls.arguments_of(run, call.plan)
+    store, clock = run.means.store, run.means.clock
+    if call.plan.sensitive:
+        secret, manifest = secret_object(run.task.manifest, text, f"arguments-{call.plan.call}")
+        await ensure_through(store, SECRETS, manifest, clock)
+        return {"argumentsRef": {"kind": "Secret", "name": secret.name}}
+    if len(text) > MAX_ARGUMENTS:
+        stored, manifest = payload_object(run.task.manifest, text)
+        await ensure_through(store, CHECKPOINTS, manifest, clock)
+        return {"argumentsRef": {"kind": "AuraCheckpoint", "name": stored.name}}
+    return {"arguments": text}
+
+
+async def _announce(run: TaskRun, wait: Await, call: CallState, requested: Requested) -> None:
+    until = to_second_text(requested.expires_at)
+    who = approvers_in_words(run)
+    if requested.kind is RequestKind.IN_DOUBT:
+        reason, what = "InDoubt", f"{call.plan.tool} (call {call.plan.call}) may or may not have happened"
+    else:
+        reason, what = "ApprovalRequested", f"{call.plan.tool} (call {call.plan.call}) needs approval"
+    note = f"{what}: {who}, until {until}. Look: kubectl get auraapproval {wait.name} -o yaml"
+    await run.means.events.record(run.task.manifest, reason, note)
+
+
+def approvers_in_words(run: TaskRun) -> str:
+    approvers = run.equipment.spec.approvals.approvers
+    words = [f"group {group}" for group in approvers.groups] + list(approvers.users)
+    return " or ".join(words) or "nobody (the agent names no approvers)"
+
+
+def _decision(run: TaskRun, call: CallState, requested: Requested, manifest: Manifest) -> Decision | None:
+    """How the approval ended, checked against what the journal asked for; None while it is open."""
+    approval = approval_view(manifest)
+    if approval.phase == PENDING:
+        return None
+    wrong = mismatch(
+        Request(
+            task=run.task.ref.name,
+            run=run.state.run,
+            call=call.plan.call,
+            ask=requested.ask,
+            kind=requested.kind,
+            tool=call.plan.tool,
+            digest=call.plan.digest,
+            schema=requested.schema,
+        ),
+        approval.request,
+    )
+    if wrong is not None:
+        return Decision(verdict=Verdict.STALE, reason=f"{approval.ref}: {wrong}")
+    if approval.phase == Verdict.APPROVED.value:
+        # Judged again from the votes, at the time of the controller's decision: a status alone allows nothing.
+        return judge(approval.terms, approval.votes, approval.decided_at or approval.terms.expires_at)
+    return Decision(
+        verdict=Verdict(approval.phase),
+        reason=approval.reason,
+        by=tuple(user for user, vote in approval.votes.items() if not vote.approved),
+        choice=approval.choice,
+    )

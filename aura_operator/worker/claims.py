@@ -1,0 +1,93 @@
+"""Which Pending task this worker takes next. Owns ranks, slots and turns; claiming itself is admission.py's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aura_operator.core.journal import SCHEMA
+from aura_operator.core.lifecycle import Desired, Phase
+from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECONDS, rank
+from aura_operator.store.view import TaskView
+
+PATIENCE_SECONDS = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Candidate:
+    task: TaskView
+    rank: int
+    due: float  # on the boot clock: when it is this worker's turn to try
+
+
+class Candidates:
+    """The Pending tasks that this worker knows of. `worker` is its name; peers are the live workers with free slots."""
+
+    def __init__(self, worker: str) -> None:
+        self._worker = worker
+        self._tasks: dict[str, _Candidate] = {}
+        self._served: dict[str, int] = {}  # when each namespace had its last turn
+        self._turn = 0
+
+    def offer(self, task: TaskView, peers: set[str], now: float) -> None:
+        """Takes note of a task as it is now. `now` is on the boot clock."""
+        if not takeable(task):
+            self._tasks.pop(task.uid, None)
+            return
+        place = rank(task.uid, self._worker, peers)
+        known = self._tasks.get(task.uid)
+        same_chance = known is not None and known.task.epoch == task.epoch
+        due = known.due if known is not None and same_chance else now + place * RANK_DELAY_SECONDS
+        self._tasks[task.uid] = _Candidate(task=task, rank=place, due=due)
+
+    def forget(self, uid: str) -> None:
+        self._tasks.pop(uid, None)
+
+    def postpone(self, task: TaskView, until: float) -> None:
+        """Tries a task again only at `until` (boot clock)."""
+        self._tasks[task.uid] = _Candidate(task=task, rank=0, due=until)
+
+    def take(self, now: float, *, free_slots: int, running: int) -> TaskView | None:
+        """The next task to claim, and no longer a candidate; None if there is none that may be claimed now.
+
+        Tasks that only have to end need no slot. A task that cost its last workers their lives runs alone.
+        """
+        due = [candidate for candidate in self._tasks.values() if candidate.due <= now]
+        making_room = running > 0 and any(self._needs_room(candidate, now) for candidate in due)
+        fit = [candidate.task for candidate in due if _fits(candidate.task, free_slots, running, making_room)]
+        if not fit:
+            return None
+        chosen = min(fit, key=lambda task: (-task.priority, self._served.get(task.ref.namespace, 0), task.epoch))
+        self._turn += 1
+        self._served[chosen.ref.namespace] = self._turn
+        del self._tasks[chosen.uid]
+        return chosen
+
+    @staticmethod
+    def _needs_room(candidate: _Candidate, now: float) -> bool:
+        """Whether a task that runs alone has waited so long that its first-ranked worker takes nothing else."""
+        return candidate.rank == 0 and quarantined(candidate.task) and now - candidate.due > PATIENCE_SECONDS
+
+    def next_due(self) -> float | None:
+        return min((candidate.due for candidate in self._tasks.values()), default=None)
+
+
+def _fits(task: TaskView, free_slots: int, running: int, making_room: bool) -> bool:
+    if ends_only(task):
+        return True
+    if quarantined(task):
+        return running == 0 and free_slots > 0
+    return free_slots > 0 and not making_room
+
+
+def takeable(task: TaskView) -> bool:
+    """Whether anybody of this version may claim the task now."""
+    newer = task.journal is not None and task.journal.schema > SCHEMA
+    return task.phase is Phase.PENDING and not task.deleting and not newer and task.desired is not Desired.PAUSE
+
+
+def ends_only(task: TaskView) -> bool:
+    return task.desired is Desired.CANCEL
+
+
+def quarantined(task: TaskView) -> bool:
+    return task.recoveries >= QUARANTINE_RECOVERIES

@@ -1,0 +1,194 @@
+"""What a task runs with: the model's client, its tool servers, and the policies of its agent's revision.
+
+Owns building it from a revision and its Secrets, and sharing it among the tasks of one revision. Must not know tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from aura_operator.agent.builtin import SLEEP
+from aura_operator.agent.model import ModelClient, ModelSettings
+from aura_operator.agent.specs import ServerSpec, ToolSpec, Transport
+from aura_operator.agent.tools import Toolbox
+from aura_operator.api.agent import AgentSpec, McpServer, StdioServer, StreamableHttpServer
+from aura_operator.core.decide import Limits
+from aura_operator.core.effects import ToolPolicy, ToolRule, policy_for
+from aura_operator.errors import ConfigurationError, NotFoundError
+from aura_operator.store.client import Store
+from aura_operator.store.clock import Clock
+from aura_operator.store.commit import read_through
+from aura_operator.store.resources import SECRETS, Ref
+from aura_operator.worker.revision import read_revision
+
+LINGER_SECONDS = 300.0  # connections of a revision that no task uses are kept so long: parked tasks come back
+
+
+@dataclass(slots=True, kw_only=True)
+class Equipment:
+    """The tools and the model of one agent revision; shared by the tasks that run it."""
+
+    spec: AgentSpec
+    model: ModelClient
+    toolbox: Toolbox
+    rules: tuple[ToolRule, ...]
+    limits: Limits
+    server_timeouts: Mapping[str, float]
+    users: int = 0
+    _started: bool = False
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def tools(self) -> Mapping[str, ToolSpec]:
+        """All tools by name, built-ins too. Connects at the first call; raises ToolServerError."""
+        if not self._started:
+            async with self._starting:
+                if not self._started:
+                    await self.toolbox.start()
+                    self._started = True
+        return {SLEEP.name: SLEEP, **self.toolbox.tools}
+
+    def policy(self, tool: ToolSpec) -> ToolPolicy:
+        timeout = self.server_timeouts.get(tool.server)
+        return policy_for(tool.name, self.rules, tool.hints, server_timeout_seconds=timeout)
+
+    async def aclose(self) -> None:
+        await self.toolbox.aclose()
+        await self.model.aclose()
+
+
+class EquipmentPool:
+    """Equipment by revision, kept for a while after its last task."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._kept: dict[tuple[str, str, str], Equipment] = {}
+        self._idle_since: dict[tuple[str, str, str], float] = {}
+        self._building = asyncio.Lock()
+
+    @asynccontextmanager
+    async def use(self, namespace: str, revision: str) -> AsyncIterator[Equipment]:
+        """The equipment of a revision, for the time of the block. Raises ConfigurationError."""
+        async with self._building:
+            await self._sweep()
+            spec = await read_revision(self._store, namespace, revision, self._clock)
+            secrets, version = await self._secrets(namespace, spec)
+            key = (namespace, revision, version)
+            equipment = self._kept.get(key)
+            if equipment is None:
+                equipment = self._kept[key] = build(spec, secrets)
+            equipment.users += 1
+            self._idle_since.pop(key, None)
+        try:
+            yield equipment
+        finally:
+            equipment.users -= 1
+            if equipment.users == 0:
+                self._idle_since[key] = self._clock.boot()
+
+    async def aclose(self) -> None:
+        for equipment in self._kept.values():
+            await equipment.aclose()
+        self._kept.clear()
+
+    async def _sweep(self) -> None:
+        now = self._clock.boot()
+        for key in [key for key, since in self._idle_since.items() if now - since > LINGER_SECONDS]:
+            del self._idle_since[key]
+            await self._kept.pop(key).aclose()
+
+    async def _secrets(self, namespace: str, spec: AgentSpec) -> tuple[dict[str, dict[str, str]], str]:
+        """The Secrets that the agent names, decoded, and a text that changes when one of them does."""
+        names = {server.headers_secret_ref.name for server in _http_servers(spec) if server.headers_secret_ref}
+        if spec.model.api_key_secret_ref is not None:
+            names.add(spec.model.api_key_secret_ref.name)
+        secrets: dict[str, dict[str, str]] = {}
+        versions: list[str] = []
+        for name in sorted(names):
+            try:
+                found = await read_through(
+                    self._store, Ref(resource=SECRETS, namespace=namespace, name=name), self._clock
+                )
+            except NotFoundError as error:
+                raise ConfigurationError(
+                    f"Secret {namespace}/{name}, which the agent names, doesn't exist; create it",
+                    reason="SecretNotFound",
+                ) from error
+            secrets[name] = {
+                key: base64.b64decode(value).decode(errors="replace") for key, value in found.get("data", {}).items()
+            }
+            versions.append(f"{name}@{found['metadata']['uid']}@{found['metadata']['resourceVersion']}")
+        return secrets, ",".join(versions)
+
+
+def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> Equipment:
+    """The equipment for a spec and its Secrets' contents. Connects to nothing yet."""
+    model = spec.model
+    key = model.api_key_secret_ref
+    if key is not None and key.key not in secrets[key.name]:
+        raise ConfigurationError(f"Secret {key.name} has no key {key.key!r}", reason="SecretNotFound")
+    settings = ModelSettings(
+        name=model.name,
+        base_url=model.base_url,
+        api_key=secrets[key.name][key.key] if key is not None else None,
+        settings=dict(model.settings or {}),
+        timeout_seconds=float(model.timeout_seconds),
+    )
+    return Equipment(
+        spec=spec,
+        model=ModelClient(settings),
+        toolbox=Toolbox(tuple(_server(server, secrets) for server in spec.mcp_servers)),
+        rules=tuple(
+            ToolRule(
+                match=rule.match,
+                effect=rule.effect,
+                approval_required=None if rule.approval is None else rule.approval == "Required",
+                timeout_seconds=None if rule.timeout_seconds is None else float(rule.timeout_seconds),
+                lookup=rule.lookup,
+                on_in_doubt=rule.on_in_doubt,
+                sensitive=rule.sensitive,
+            )
+            for rule in spec.tools
+        ),
+        limits=Limits(
+            turns=spec.limits.turns,
+            tokens=spec.limits.tokens,
+            recoveries=spec.limits.recoveries,
+            model_retries=model.retries,
+        ),
+        server_timeouts={
+            server.name: float(server.timeout_seconds) for server in spec.mcp_servers if server.timeout_seconds
+        },
+    )
+
+
+def _http_servers(spec: AgentSpec) -> list[StreamableHttpServer]:
+    return [server for server in spec.mcp_servers if isinstance(server, StreamableHttpServer)]
+
+
+def _server(server: McpServer, secrets: Mapping[str, Mapping[str, str]]) -> ServerSpec:
+    match server:
+        case StreamableHttpServer():
+            headers = secrets[server.headers_secret_ref.name] if server.headers_secret_ref else {}
+            return ServerSpec(
+                name=server.name,
+                transport=Transport.STREAMABLE_HTTP,
+                url=server.url,
+                headers=headers,
+                trust_hints=server.trust_hints,
+            )
+        case StdioServer():
+            return ServerSpec(
+                name=server.name,
+                transport=Transport.STDIO,
+                command=server.command,
+                args=server.args,
+                env={variable.name: variable.value for variable in server.env},
+                trust_hints=server.trust_hints,
+            )
+    assert_never(server)

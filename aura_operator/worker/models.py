@@ -1,0 +1,115 @@
+"""Performs CallModel: one model request, and what its calls mean for the journal. Owns the plan of each call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from aura_operator.agent import arguments as argument_check
+from aura_operator.agent.builtin import SLEEP, parse_sleep
+from aura_operator.agent.model import ModelTurn
+from aura_operator.agent.reply import RequestedCall
+from aura_operator.agent.specs import ToolSpec
+from aura_operator.core.approvals import digest_of
+from aura_operator.core.commands import CallModel
+from aura_operator.core.effects import Effect
+from aura_operator.core.entries import CallPlan, ModelAnswered, ModelFailed, Usage
+from aura_operator.core.instants import quantised
+from aura_operator.errors import ContentRejectedError, ModelError, ToolServerError
+from aura_operator.worker.taskrun import TaskRun
+
+MAX_CALLS = 32  # of one response: their plans stand in one entry
+MAX_BACKOFF_SECONDS = 60.0
+LISTING_SECONDS = 60.0
+
+
+async def perform(run: TaskRun, command: CallModel) -> None:
+    """Asks the model once and records what came of it."""
+    started = quantised(run.means.clock.now())
+    try:
+        async with asyncio.timeout(LISTING_SECONDS):
+            tools = await run.equipment.tools()
+        turn = await run.equipment.model.respond(run.conversation, run.state.transcript, list(tools.values()))
+        if len(turn.calls) > MAX_CALLS:
+            raise ModelError(
+                f"the model asked for {len(turn.calls)} calls at once (at most {MAX_CALLS})", retriable=True
+            )
+        plans = tuple(
+            plan_of(run, tools, call, number) for number, call in enumerate(turn.calls, run.state.last_call + 1)
+        )
+        payload, objects = run.contents.keep(turn.payload, sensitive=any(plan.sensitive for plan in plans))
+    except ModelError as error:
+        _failed(run, command, error.reason, str(error), retriable=error.retriable, retry_after=error.retry_after)
+    except ToolServerError as error:
+        _failed(run, command, error.reason, str(error), retriable=True, retry_after=None)
+    except TimeoutError:
+        message = f"the agent's tool servers did not list their tools within {LISTING_SECONDS:g} s"
+        _failed(run, command, ToolServerError.reason, message, retriable=True, retry_after=None)
+    except ContentRejectedError as error:
+        _failed(run, command, error.reason, str(error), retriable=False, retry_after=None)
+    else:
+        await run.last_answer_written()
+        run.record(
+            ModelAnswered(
+                at=quantised(run.means.clock.now()),
+                started=started,
+                payload=payload,
+                calls=plans,
+                usage=_usage(turn),
+            ),
+            objects,
+        )
+
+
+def _failed(
+    run: TaskRun, command: CallModel, reason: str, message: str, *, retriable: bool, retry_after: float | None
+) -> None:
+    now = run.means.clock.now()
+    backoff = min(0.5 * 2 ** (command.attempt - 1), MAX_BACKOFF_SECONDS)
+    retry_at = quantised(now + (retry_after if retry_after is not None else backoff)) if retriable else None
+    run.log.warning("model call failed", reason=reason, error=message, retriable=retriable)
+    run.record(ModelFailed(at=quantised(now), reason=reason, message=message[:1000], retry_at=retry_at))
+
+
+def _usage(turn: ModelTurn) -> Usage:
+    usage = turn.usage
+    return Usage(requests=usage.requests, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+
+
+def plan_of(run: TaskRun, tools: Mapping[str, ToolSpec], call: RequestedCall, number: int) -> CallPlan:
+    """The plan of one call: its policy as it is now, and whether it can be made at all."""
+    spec = tools.get(call.tool)
+    digest = digest_of(call.arguments)
+    if spec is None:
+        refused = argument_check.unknown_tool(call.tool, tools)
+        return CallPlan(call=number, part=call.part, tool=call.tool[:64] or "?", digest=digest, refused=refused)
+    policy = run.equipment.policy(spec)
+    refused_why = argument_check.check(call.arguments, spec)
+    timer = None
+    if spec is SLEEP and refused_why is None:
+        try:
+            timer = parse_sleep(call.arguments)
+        except ValueError as error:
+            refused_why = str(error)
+    approvers = run.equipment.spec.approvals.approvers
+    if refused_why is None and policy.approval_required and not (approvers.users or approvers.groups):
+        refused_why = (
+            f"{spec.name} needs a person's approval, and the agent {run.task.agent} names no approvers "
+            f"(spec.approvals.approvers): it can't be called"
+        )
+    is_timer = spec is SLEEP
+    return CallPlan(
+        call=number,
+        part=call.part,
+        tool=spec.name,
+        effect=Effect.READ if is_timer else policy.effect,
+        declared=is_timer or policy.declared,
+        approval=not is_timer and policy.approval_required,
+        timeout_seconds=policy.timeout_seconds,
+        on_in_doubt=policy.on_in_doubt,
+        sensitive=policy.sensitive,
+        digest=digest,
+        schema=spec.schema_digest,
+        refused=refused_why,
+        timer_seconds=timer,
+    )

@@ -1,0 +1,54 @@
+"""The agent as a task sees it: pinned at the first claim as a ControllerRevision, the same until the task's end.
+
+Owns pinning and reading back. Secrets are never part of a revision; they are read when the task runs.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from pydantic import ValidationError
+
+from aura_operator.api.agent import AgentSpec
+from aura_operator.core.codec import dumps
+from aura_operator.errors import AlreadyExistsError, ConfigurationError, NotFoundError
+from aura_operator.store.client import Store
+from aura_operator.store.clock import Clock
+from aura_operator.store.commit import read_through
+from aura_operator.store.resources import AGENTS, REVISIONS, Ref, new
+
+AGENT_LABEL = "aura.mezmo.com/agent"
+
+
+async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
+    """The name of the revision of the agent as it is now; it exists afterwards. Raises NotFoundError for no agent."""
+    found = await read_through(store, Ref(resource=AGENTS, namespace=namespace, name=agent), clock)
+    spec = found["spec"]
+    name = f"{agent}-{sha256(dumps(spec).encode()).hexdigest()[:10]}"
+    manifest = new(REVISIONS, namespace, name, data={"spec": spec}, revision=found["metadata"].get("generation", 1))
+    # No owner: a parked task goes on with its revision after its agent was deleted. The controller sweeps the unused.
+    manifest["metadata"]["labels"] = {AGENT_LABEL: agent}
+    try:
+        await store.create(REVISIONS, manifest)
+    except AlreadyExistsError:
+        found = await read_through(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
+        if found["data"] != {"spec": spec}:
+            raise ConfigurationError(
+                f"ControllerRevision {namespace}/{name} holds something else than AuraAgent {agent}; delete it"
+            ) from None
+    return name
+
+
+async def read_revision(store: Store, namespace: str, name: str, clock: Clock) -> AgentSpec:
+    """The pinned spec. Raises ConfigurationError if it is gone or this version can't read it."""
+    try:
+        found = await read_through(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
+        return AgentSpec.model_validate(found["data"]["spec"])
+    except NotFoundError as error:
+        raise ConfigurationError(
+            f"ControllerRevision {namespace}/{name}, with which this task began, is gone", reason="RevisionNotFound"
+        ) from error
+    except ValidationError as error:
+        raise ConfigurationError(
+            f"ControllerRevision {namespace}/{name} can't be read by this version: {error.errors()[0]['msg']}"
+        ) from error

@@ -1,0 +1,157 @@
+"""One task in this worker's hands: its state, its journal and what it runs with. Shared by those who perform its
+commands; runner.py decides what they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from aura_operator.agent.conversation import Conversation
+from aura_operator.core.absorb import Decision, World
+from aura_operator.core.codec import decode, encode
+from aura_operator.core.entries import Entry, ModelAnswered
+from aura_operator.core.fold import apply
+from aura_operator.core.ownership import Owner
+from aura_operator.core.state import TaskState
+from aura_operator.errors import FencedError
+from aura_operator.store.client import Store
+from aura_operator.store.clock import Clock
+from aura_operator.store.commit import describe, read_through
+from aura_operator.store.contract import Holding
+from aura_operator.store.events import EventRecorder
+from aura_operator.store.recall import SealedSegment
+from aura_operator.store.resources import Manifest
+from aura_operator.store.view import TaskView, task_view
+from aura_operator.store.wake import Wake
+from aura_operator.worker import reporting
+from aura_operator.worker.contents import Contents
+from aura_operator.worker.equipment import Equipment
+from aura_operator.worker.lease import WorkerLease
+from aura_operator.worker.writer import JournalWriter, Objects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What every run of this worker shares."""
+
+    store: Store
+    clock: Clock
+    lease: WorkerLease
+    owner: Owner
+    events: EventRecorder
+
+
+class TaskRun:
+    """The live counterpart of a journal."""
+
+    def __init__(
+        self,
+        means: Means,
+        task: TaskView,
+        state: TaskState,
+        segments: list[SealedSegment],
+        contents: Contents,
+        equipment: Equipment,
+    ) -> None:
+        assert task.journal is not None
+        self.means = means
+        self.task = task
+        self.state = state
+        self.contents = contents
+        self.equipment = equipment
+        self.conversation = Conversation(equipment.spec.system_prompt, contents.text)
+        self.decisions: dict[tuple[int, int], Decision] = {}
+        self.wake = Wake()
+        self.log = structlog.get_logger().bind(
+            task=f"{task.ref.namespace}/{task.ref.name}", epoch=task.epoch, worker=means.owner.worker
+        )
+        self._authorised_lapses = means.lease.lapses
+        self._last_answer = 0  # position in the journal after the last model response
+        self._recorded_at = means.clock.now()
+        self.writer = JournalWriter(
+            means.store,
+            means.clock,
+            task.manifest,
+            holding_of(task, means.owner),
+            segments=segments,
+            extras=lambda: reporting.running(self.state, self._recorded_at),
+            answered=self.seen,
+        )
+
+    def seen(self, manifest: Manifest) -> None:
+        """Takes in the object as an answer or a watch told it: every answer carries the spec, so a dead watch can't
+        hide a cancel."""
+        known = self.task.manifest["metadata"]
+        if known["resourceVersion"] == manifest["metadata"]["resourceVersion"]:
+            return
+        before = self.task
+        self.task = task_view(manifest)
+        if before.desired is not self.task.desired or before.steering != self.task.steering:
+            self.wake.set()
+
+    def record(self, entry: Entry, objects: Objects = ()) -> None:
+        """Adds an entry: the state has it at once, the store soon."""
+        line = encode(entry)
+        # From the line, not from the value: the live state is the one that a recovery would find.
+        self.state = apply(self.state, decode(line))
+        position = self.writer.record(line, objects)
+        if isinstance(entry, ModelAnswered):
+            self._last_answer = position
+        self._recorded_at = entry.at
+        self.wake.set()
+
+    async def last_answer_written(self) -> None:
+        """No second model response waits unwritten."""
+        await self.writer.barrier(self._last_answer)
+
+    async def authorise(self) -> None:
+        """Returns when an effect may be sent right now: this worker's deadline has not passed, and, if it had passed
+        since the task was last read, the task is still ours. Raises FencedError if it isn't."""
+        lease = self.means.lease
+        while not (lease.may_start() and lease.lapses == self._authorised_lapses):
+            if not lease.may_start():
+                await lease.until_renewed()
+            lapses = lease.lapses
+            manifest = await read_through(self.means.store, self.task.ref, self.means.clock)
+            found = task_view(manifest)
+            if found.uid != self.task.uid or not found.owned_by(self.means.owner):
+                raise FencedError(f"{self.task.ref} was taken over while the Lease had lapsed: {describe(manifest)}")
+            self._authorised_lapses = lapses
+
+    def world(self) -> World:
+        task = self.task
+        return World(
+            now=self.means.clock.now(),
+            desired=task.desired,
+            steering=task.steering,
+            decisions=self.decisions,
+            fired=frozenset(task.fired),
+            deadline=task.deadline,
+        )
+
+    def meta(self, key: str) -> Mapping[str, object]:
+        """What a tool server is told with each call (docs/tools.md), so that it can refuse a stale or doubled one."""
+        return {
+            "aura.mezmo.com/run": self.state.run,
+            "aura.mezmo.com/epoch": self.state.epoch,
+            "aura.mezmo.com/idempotencyKey": key,
+        }
+
+
+def holding_of(task: TaskView, owner: Owner) -> Holding:
+    """What the owner of a task holds, as its object says."""
+    journal = task.journal
+    assert journal is not None
+    return Holding(
+        ref=task.ref,
+        uid=task.uid,
+        epoch=task.epoch,
+        owner=owner,
+        next=journal.next,
+        head=journal.head,
+        entries=journal.entries,
+        sealed=None if journal.sealed is None else (journal.sealed, journal.sealed_next),
+    )
