@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from aura_operator.api import probe
 from aura_operator.errors import AuraError
 from hack.cluster import tools
 from hack.kubectl import Kubectl
@@ -18,6 +19,13 @@ RELEASE = "aura"
 NAMESPACE = "aura-system"
 ACT_SECONDS = 60.0
 POLL_SECONDS = 0.2
+STAMPING_POLICY = "/aura-task-stamp"
+UNSTAMPED_TASK = {
+    "apiVersion": "aura.mezmo.com/v1alpha1",
+    "kind": "AuraTask",
+    "metadata": {"name": "aura-admission-probe", "namespace": "default"},
+    "spec": {"agentRef": {"name": "nobody"}, "input": "probe"},
+}
 
 
 class InstallError(AuraError):
@@ -69,25 +77,27 @@ def _helm(kubeconfig: Path, *arguments: str, values: dict[str, Any] | None = Non
 
 
 def _await_policies(kubectl: Kubectl) -> None:
-    """Tries, without storing anything, until a task comes back with its requester stamped.
+    """Tries, without storing anything, until a forged approval is refused and a task comes back stamped.
 
-    For some seconds after a CRD is created the mutating policies don't know its kind and refuse it.
+    For some seconds after a CRD is created the mutating policies don't know its kind and refuse it, and a validating
+    policy that the API server has not read yet lets everything pass.
     """
-    probe = {
-        "apiVersion": "aura.mezmo.com/v1alpha1",
-        "kind": "AuraTask",
-        "metadata": {"name": "admission-probe", "namespace": "default"},
-        "spec": {"agentRef": {"name": "nobody"}, "input": "probe"},
-    }
+    create = ("create", "--dry-run=server", "--output", "json", "--filename", "-")
+    # Servers older than 1.36 have no mutating policies, and the chart installs none there.
+    stamps = STAMPING_POLICY in kubectl.run("get", "mutatingadmissionpolicies", "--output", "name").stdout
     deadline = time.monotonic() + ACT_SECONDS
     while True:
-        tried = kubectl.run("create", "--dry-run=server", "--output", "json", "--filename", "-", stdin=probe)
-        if tried.returncode == 0 and json.loads(tried.stdout)["spec"].get("requester"):
+        refused = kubectl.run(*create, stdin=probe.forged_approval("default"))
+        stamped = kubectl.run(*create, stdin=UNSTAMPED_TASK) if stamps else None
+        acts = probe.REFUSAL in refused.stderr
+        if acts and (
+            stamped is None or (stamped.returncode == 0 and "requester" in json.loads(stamped.stdout)["spec"])
+        ):
             return
         if time.monotonic() > deadline:
-            said = tried.stderr.strip() or "the task came back without a requester"
+            said = (stamped if acts and stamped else refused).stderr.strip() or "the probe was let through"
             raise InstallError(
                 f"the admission policies did not act within {ACT_SECONDS:.0f} s: {said}. "
-                "They need Kubernetes 1.36 or newer (`kubectl get mutatingadmissionpolicies`)."
+                "See `kubectl describe validatingadmissionpolicies,mutatingadmissionpolicies`."
             )
         time.sleep(POLL_SECONDS)

