@@ -32,7 +32,12 @@ def unknown_tool(tool: str, known: Iterable[str]) -> str:
 
 def parsed(arguments: str) -> Any:
     """The value of an arguments text. Providers write "no arguments" as an empty text too. Raises ValueError."""
-    return json.loads(arguments) if arguments.strip() else {}
+    if not arguments.strip():
+        return {}
+    value = json.loads(arguments, parse_constant=_no_constant)
+    if "\\ud" in arguments.lower():
+        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair can't be sent: UnicodeEncodeError
+    return value
 
 
 def check(arguments: str, spec: ToolSpec) -> str | None:
@@ -73,6 +78,10 @@ def _validator(schema: str) -> Validator | None:
     except SchemaError:
         return None
     return validator_class(document, registry=Registry())
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
 
 
 def _json_type(value: object) -> str:

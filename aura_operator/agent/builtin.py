@@ -5,9 +5,9 @@ The timer itself belongs to core and the worker.
 
 from __future__ import annotations
 
-import json
 import math
 
+from aura_operator.agent.arguments import parsed
 from aura_operator.agent.digest import schema_digest
 from aura_operator.agent.specs import ToolSpec
 from aura_operator.core.effects import ToolHints
@@ -44,7 +44,7 @@ SLEEP = ToolSpec(
 def parse_sleep(arguments: str) -> float:
     """How long the model wants to sleep, in seconds. Raises ValueError in words that the model can act on."""
     try:
-        given = json.loads(arguments)
+        given = parsed(arguments)
     except ValueError as error:
         raise ValueError(f"the arguments of sleep are not JSON: {error}") from error
     seconds = given.get("seconds") if isinstance(given, dict) else None

@@ -1,77 +1,15 @@
-"""What the tests of models and tools share: a ledger of each kind, a toolbox over it, and a way to wait."""
+"""The ledger of each kind, and a toolbox over it."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from aura_operator.agent.tools import ServerSpec, Toolbox, ToolOutcome, Transport
-from aura_operator.testing.ledger import EPOCH, IDEMPOTENCY_KEY, RUN, Ledger, RunningLedger, running_ledger
-
-ROOT = Path(__file__).parents[2]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """A toolbox with one server, `ledger`, and what that server wrote down."""
-
-    toolbox: Toolbox
-    ledger: Ledger
-
-    async def call(
-        self,
-        tool: str,
-        *,
-        before_send: Callable[[], Awaitable[None]] | None = None,
-        timeout_seconds: float = 20.0,
-        limit_bytes: int = 100_000,
-        **arguments: Any,
-    ) -> ToolOutcome:
-        return await self.toolbox.call(
-            f"ledger__{tool}",
-            json.dumps({"key": "k", **arguments}),
-            meta={RUN: "run-1", EPOCH: 3, IDEMPOTENCY_KEY: "run-1/1/abc"},
-            timeout_seconds=timeout_seconds,
-            limit_bytes=limit_bytes,
-            before_send=before_send or at_once,
-        )
-
-
-async def at_once() -> None:
-    """Nothing stands against sending."""
-
-
-async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """What the condition gives, as soon as it gives anything."""
-    async with asyncio.timeout(seconds):
-        while not (value := condition()):  # noqa: ASYNC110 - the condition is about other processes
-            await asyncio.sleep(0.01)
-    return value
-
-
-def stdio_spec(path: Path, **changes: Any) -> ServerSpec:
-    """The ledger as a child process."""
-    options: dict[str, Any] = {
-        "name": "ledger",
-        "transport": Transport.STDIO,
-        "command": sys.executable,
-        "args": ("-m", "aura_operator.testing.ledger", "--stdio", "--file", str(path)),
-        "env": {"PYTHONPATH": str(ROOT)},
-    }
-    return ServerSpec(**{**options, **changes})
-
-
-def http_spec(url: str, **changes: Any) -> ServerSpec:
-    """The ledger over HTTP."""
-    options: dict[str, Any] = {"name": "ledger", "transport": Transport.STREAMABLE_HTTP, "url": url}
-    return ServerSpec(**{**options, **changes})
+from aura_operator.agent.tools import Toolbox
+from aura_operator.testing.ledger import Ledger, RunningLedger, running_ledger
+from tests.agent.desk import Desk, http_spec, stdio_spec
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from aura_operator.agent.tools import CallStatus, Toolbox
 from aura_operator.errors import FencedError
 from aura_operator.testing.ledger import Ledger
-from tests.agent.conftest import Desk, at_once, stdio_spec, until
+from tests.agent.desk import Desk, at_once, stdio_spec, until
 
 
 async def test_a_call_reaches_the_server_once_with_run_epoch_and_key(desk: Desk) -> None:
@@ -113,11 +113,14 @@ async def test_fifty_megabytes_are_cut_with_a_mark_that_tells_the_size(desk: Des
     assert time.monotonic() - begun < 30.0
 
 
+@pytest.mark.parametrize("desk", ["http"], indirect=True)  # no transport is concerned
 @pytest.mark.behaviour(29)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ("{not json", "not JSON"),
+        ('{"key": NaN}', "NaN is no JSON value"),
+        ('{"key": "\\ud83d"}', "surrogates not allowed"),
         ("[1]", "must be a JSON object"),
         ('{"key": 7}', "key: 7 is not of type 'string'"),
         ("{}", "'key' is a required property"),
@@ -134,6 +137,7 @@ async def test_malformed_arguments_are_told_and_not_sent(desk: Desk, arguments: 
     assert desk.ledger.lines == ()
 
 
+@pytest.mark.parametrize("desk", ["http"], indirect=True)  # no transport is concerned
 @pytest.mark.behaviour(29)
 async def test_an_unknown_tool_is_told_with_those_that_there_are(desk: Desk) -> None:
     outcome = await desk.toolbox.call(

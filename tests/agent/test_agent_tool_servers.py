@@ -18,7 +18,7 @@ from aura_operator.agent.tools import CallStatus, Toolbox
 from aura_operator.core.effects import ToolHints
 from aura_operator.errors import ToolServerError
 from aura_operator.testing.ledger import Ledger, RunningLedger
-from tests.agent.conftest import ROOT, Desk, http_spec, stdio_spec, until
+from tests.agent.desk import ROOT, Desk, http_spec, stdio_spec, until
 
 
 @pytest.fixture(params=["http", "older"])
@@ -177,7 +177,7 @@ async def test_a_child_does_not_outlive_a_worker_that_is_killed(tmp_path: Path) 
 import asyncio, sys
 from pathlib import Path
 from aura_operator.agent.tools import Toolbox
-from tests.agent.conftest import stdio_spec
+from tests.agent.desk import stdio_spec
 async def main():
     await Toolbox((stdio_spec(Path({str(path)!r})),)).start()
     print("ready", flush=True)

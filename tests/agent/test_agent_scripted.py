@@ -1,0 +1,97 @@
+"""The scripted model: stateless, so that a crash changes nothing of what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from aura_operator.agent.conversation import Conversation
+from aura_operator.agent.model import ModelClient, ModelSettings, ModelTurn
+from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, Steered, ToolReturn, UserInput
+from aura_operator.errors import ModelError
+
+
+def inline(payload: Payload) -> str:
+    assert isinstance(payload, Inline)
+    return payload.text
+
+
+async def play(script: Any, transcript: Sequence[Item]) -> ModelTurn:
+    """One request by a client that has just been born: as after a crash."""
+    client = ModelClient(ModelSettings(name="scripted:test", settings={"script": script}))
+    try:
+        return await client.respond(Conversation("", inline), transcript, ())
+    finally:
+        await client.aclose()
+
+
+async def test_the_step_follows_from_the_conversation_alone() -> None:
+    script = [{"calls": [{"tool": "a", "args": {"x": 1}}, {"tool": "b", "args": "{raw"}]}, {"text": "fine"}]
+    transcript: list[Item] = [UserInput(text="go")]
+
+    first = await play(script, transcript)
+    assert [(call.tool, call.arguments) for call in first.calls] == [("a", '{"x": 1}'), ("b", "{raw")]
+    assert await play(script, transcript) == first
+
+    transcript.append(ModelReply(payload=Inline(text=first.payload)))
+    for call in first.calls:
+        result = Inline(text="ok")
+        transcript.append(ToolReturn(call=call.part, part=call.part, tool=call.tool, payload=result, is_error=False))
+    second = await play(script, transcript)
+    assert (second.text, second.calls) == ("fine", ())
+
+    transcript.append(ModelReply(payload=Inline(text=second.payload)))
+    assert (await play(script, transcript)).text == "done"
+
+
+async def test_an_echo_says_all_that_the_model_was_told() -> None:
+    script = [{"text": "", "calls": [{"tool": "a"}]}, {"echo": True}]
+    first = await play(script, (UserInput(text="go"),))
+    (call,) = first.calls
+    told = await play(
+        script,
+        (
+            UserInput(text="go"),
+            ModelReply(payload=Inline(text=first.payload)),
+            ToolReturn(call=1, part=call.part, tool="a", payload=Inline(text="the result"), is_error=False),
+            Steered(text="faster", by="alice"),
+        ),
+    )
+
+    assert told.text == "go\nthe result\nfaster"
+
+
+async def test_a_loop_repeats_its_last_step_for_ever() -> None:
+    script = [{"text": "once"}, {"text": "again", "loop": True}]
+    transcript: list[Item] = [UserInput(text="go")]
+    said = []
+    for _ in range(4):
+        turn = await play(script, transcript)
+        said.append(turn.text)
+        transcript.append(ModelReply(payload=Inline(text=turn.payload)))
+
+    assert said == ["once", "again", "again", "again"]
+
+
+async def test_an_error_step_fails_as_a_provider_does() -> None:
+    with pytest.raises(ModelError) as caught:
+        await play([{"error": {"status": 429, "retry_after": 2}}], (UserInput(text="go"),))
+
+    assert (caught.value.reason, caught.value.retriable, caught.value.retry_after) == ("ModelRateLimited", True, 2.0)
+
+
+@pytest.mark.parametrize("script", ["text", [7], [{"txet": "typo"}]])
+async def test_a_script_that_is_none_is_told(script: Any) -> None:
+    with pytest.raises(ModelError) as caught:
+        await play(script, (UserInput(text="go"),))
+
+    assert (caught.value.reason, caught.value.retriable) == ("BadModelSettings", False)
+
+
+async def test_calls_without_ids_of_the_providers_have_stable_ones() -> None:
+    turn = await play([{"calls": [{"tool": "a"}]}], (UserInput(text="go"),))
+
+    assert json.loads(turn.payload)["parts"][turn.calls[0].part]["tool_call_id"] == "call-0-0"
