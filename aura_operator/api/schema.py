@@ -15,7 +15,7 @@ from aura_operator.api.resource import KEEP_EMPTY_DEFAULT
 Schema = dict[str, Any]
 
 (_KEEP_EMPTY,) = KEEP_EMPTY_DEFAULT
-_EMPTY = (None, "", [], {})
+_EMPTY: tuple[object, ...] = (None, "", [], {})
 
 
 def structural_schema(model: type[BaseModel]) -> Schema:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from aura_operator.api import probe
 from hack.kubectl import Kubectl
-from tests.api.actors import CONTROLLER, ODD_USER, OPERATOR_NAMESPACE, WORKER, Actor, await_true
+from tests.api.actors import CONTROLLER, ODD_USER, WORKER, Actor, await_true
+from tests.api.bindings import bind_components, bind_people
 from tests.api.objects import approval_object, task_object
 
 
@@ -20,39 +20,10 @@ def place(cluster: Any) -> Iterator[str]:
     """The namespace of all tests here, with the roles of the chart bound in it."""
     kubectl, name = Kubectl(cluster.kubeconfig), "api-tests"
     kubectl("create", "namespace", name)
-    bindings = [
-        ("aura-worker", ["ServiceAccount", OPERATOR_NAMESPACE, "aura-worker"]),
-        ("aura-controller", ["ServiceAccount", OPERATOR_NAMESPACE, "aura-controller"]),
-        ("aura-submitter", ["alice", "bob"]),
-        ("aura-author", ["alice"]),
-        ("aura-viewer", ["mallory"]),
-        ("aura-approver", ["alice", "bob", "carol", "mallory", ODD_USER]),
-    ]
-    items = []
-    for role, who in bindings:
-        if who[0] == "ServiceAccount":
-            subjects = [{"kind": "ServiceAccount", "namespace": who[1], "name": who[2]}]
-        else:
-            subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user} for user in who]
-        items.append(
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "RoleBinding",
-                "metadata": {"name": role, "namespace": name},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-                "subjects": subjects,
-            }
-        )
-    kubectl("apply", "--filename=-", stdin={"apiVersion": "v1", "kind": "List", "items": items})
+    bind_components(kubectl, name)
+    bind_people(kubectl, name)
     asked = ("auth", "can-i", "patch", "auraapprovals", f"--namespace={name}", f"--as={ODD_USER}")
     await_true(lambda: kubectl.run(*asked).returncode == 0, "the roles are in force")
-    forged = probe.forged_approval(name)
-    await_true(
-        lambda: (
-            probe.REFUSAL in kubectl.run("create", "--dry-run=server", f"--as={WORKER}", "-f-", stdin=forged).stderr
-        ),
-        "the admission policies act",
-    )
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
 

@@ -15,6 +15,7 @@ from hack.cluster import tools
 from hack.install import CHART
 from hack.kubectl import Kubectl
 from tests.api.actors import CONTROLLER, GATEWAY, OPERATOR_NAMESPACE, WORKER, Actor, Object, await_true
+from tests.api.bindings import bind_components
 
 VARIANTS: dict[str, Object] = {
     "defaults": {},
@@ -176,7 +177,6 @@ def notes(values: Object) -> str:
 
 # Rights, from both sides
 
-HERE = "api-tests"
 MAY = {
     WORKER: """
         get,list,watch auraagents; get,list,watch auratasks; patch auratasks/status;
@@ -207,15 +207,16 @@ def parsed(rights: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("account", [WORKER, CONTROLLER, GATEWAY], ids=lambda name: name.rsplit("-", 1)[1])
-@pytest.mark.parametrize("namespace", [HERE, OPERATOR_NAMESPACE, "default"])
 def test_an_account_has_the_rights_it_needs_and_no_other(
-    reviews: Callable[..., Any], account: str, namespace: str
+    reviews: Callable[..., Any], kubectl: Kubectl, namespace: str, account: str
 ) -> None:
-    """Agents run in two of the namespaces (the release's own, and that of these tests) and not in `default`."""
-    wanted = parsed(MAY[account]) if namespace != "default" else set()
-    if namespace == OPERATOR_NAMESPACE and account != GATEWAY:
-        wanted |= parsed(MAY_IN_OPERATORS)
-    assert reviews(account, namespace) == wanted
+    """Agents run in two namespaces (the release's own, and this test's) and not in `default`."""
+    bind_components(Kubectl(kubectl.kubeconfig), namespace)
+    await_true(lambda: ("patch", "auratasks/status") in reviews(CONTROLLER, namespace), "the roles are in force")
+    operator = set() if account == GATEWAY else parsed(MAY_IN_OPERATORS)
+    assert reviews(account, namespace) == parsed(MAY[account])
+    assert reviews(account, OPERATOR_NAMESPACE) == parsed(MAY[account]) | operator
+    assert reviews(account, "default") == set()
 
 
 @pytest.mark.parametrize(
@@ -228,10 +229,11 @@ def test_an_account_has_the_rights_it_needs_and_no_other(
     ],
 )
 def test_a_role_for_people_lets_them_change_one_thing(
-    reviews: Callable[..., Any], admin: Actor, fresh: str, role: str, rights: str
+    reviews: Callable[..., Any], admin: Actor, place: str, fresh: str, role: str, rights: str
 ) -> None:
     admin.does("create", "rolebinding", fresh, f"--clusterrole={role}", f"--user={fresh}")
-    changes = {(verb, resource) for verb, resource in reviews(fresh, HERE) if verb not in ("get", "list", "watch")}
+    await_true(lambda: bool(reviews(fresh, place)), "the role is in force")
+    changes = {(verb, resource) for verb, resource in reviews(fresh, place) if verb not in ("get", "list", "watch")}
     assert changes == parsed(rights)
 
 
@@ -245,10 +247,11 @@ def test_a_role_for_people_lets_them_change_one_thing(
     ],
 )
 def test_the_roles_join_those_that_every_cluster_has(
-    reviews: Callable[..., Any], admin: Actor, fresh: str, role: str, verb: str, resource: str
+    reviews: Callable[..., Any], admin: Actor, place: str, fresh: str, role: str, verb: str, resource: str
 ) -> None:
     admin.does("create", "rolebinding", fresh, f"--clusterrole={role}", f"--user={fresh}")
-    found = reviews(fresh, HERE)
+    await_true(lambda: bool(reviews(fresh, place)), "the role is in force")
+    found = reviews(fresh, place)
     assert (verb, resource) in found
     assert not {right for right in found if right[0] in ("operate", "run-commands")}
 
