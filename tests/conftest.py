@@ -139,7 +139,7 @@ def kubectl_as(kubectl: Kubectl, user_kubeconfig: Callable[[str], Path]) -> Call
 def proxy_arguments(cluster: AnyCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a FaultProxy or a ProxyThread in front of the cluster takes: `FaultProxy(**proxy_arguments)`."""
     folder = tmp_path_factory.mktemp("proxy")
-    authority = cluster.authority if isinstance(cluster, Cluster) else pki.new_authority("fault-proxy")
+    authority = cluster.authority if isinstance(cluster, Cluster) else pki.new_authority("fault-proxy-authority")
     certificate, key, ca = (folder / name for name in ("proxy.crt", "proxy.key", "ca.crt"))
     pki.sign_server(authority, "fault-proxy", hosts=["127.0.0.1", "localhost"]).write(certificate, key)
     ca.write_bytes(authority.certificate)
