@@ -1,6 +1,6 @@
-"""Writes crds/*.yaml from the models: `python -m aura_operator.api.generate [--check]`.
+"""Writes crds/*.yaml and their reference from the models: `python -m aura_operator.api.generate [--check]`.
 
-Owns the frame of a CRD; its schema comes from schema.py.
+Owns the frame of a CRD; its schema comes from schema.py, the page from reference.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 import yaml
 
 from aura_operator.api import GROUP, KINDS, VERSION
+from aura_operator.api.reference import reference_page
 from aura_operator.api.resource import Column, Resource
 from aura_operator.api.schema import Schema, structural_schema
 
 HEADER = "# Generated from aura_operator/api by `make crds`. Changes go there.\n"
-DEFAULT_FOLDER = Path(__file__).resolve().parents[2] / "crds"
+CHECKOUT = Path(__file__).resolve().parents[2]
+REFERENCE = Path("docs", "reference", "crds.md")
 
 
 def custom_resource_definition(kind: type[Resource]) -> dict[str, Any]:
@@ -91,21 +93,19 @@ def main(arguments: list[str] | None = None) -> int:
     """Writes the files, or with --check says which differ. Exit code 1 if any does."""
     parser = argparse.ArgumentParser(prog="python -m aura_operator.api.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file differs")
-    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where the CRDs are (default: crds/)")
+    parser.add_argument("--root", type=Path, default=CHECKOUT, help="the checkout to write to (default: this one)")
     options = parser.parse_args(arguments)
-    folder: Path = options.folder
-    wanted = manifests()
+    root: Path = options.root
+    wanted = {Path("crds", name): text for name, text in manifests().items()} | {REFERENCE: reference_page(KINDS)}
     if options.check:
-        stale = sorted(
-            {path.name for path in folder.glob("*.yaml") if path.name not in wanted}
-            | {name for name, text in wanted.items() if not _holds(folder / name, text)}
-        )
-        for name in stale:
-            print(f"{folder.name}/{name} isn't what the models say: run `make crds`", file=sys.stderr)
+        there = {path.relative_to(root) for path in (root / "crds").glob("*.yaml")}
+        stale = sorted((there - set(wanted)) | {path for path, text in wanted.items() if not _holds(root / path, text)})
+        for path in stale:
+            print(f"{path} isn't what the models say: run `make crds`", file=sys.stderr)
         return 1 if stale else 0
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in wanted.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for path, text in wanted.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
     return 0
 
 

@@ -384,19 +384,30 @@ def test_the_files_in_crds_are_what_the_models_say() -> None:
 
 
 def test_a_stale_missing_or_foreign_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert generate.main(["--folder", str(tmp_path)]) == 0
-    assert generate.main(["--check", "--folder", str(tmp_path)]) == 0
-    (tmp_path / "auratasks.yaml").write_text("changed", encoding="utf-8")
-    (tmp_path / "auraagents.yaml").unlink()
-    shutil.copy(tmp_path / "aurasessions.yaml", tmp_path / "aurathings.yaml")
-    assert generate.main(["--check", "--folder", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert [line.split()[0].split("/")[1] for line in said.splitlines()] == [
-        "auraagents.yaml",
-        "auratasks.yaml",
-        "aurathings.yaml",
+    assert generate.main(["--root", str(tmp_path)]) == 0
+    assert generate.main(["--check", "--root", str(tmp_path)]) == 0
+    crds = tmp_path / "crds"
+    (crds / "auratasks.yaml").write_text("changed", encoding="utf-8")
+    (crds / "auraagents.yaml").unlink()
+    shutil.copy(crds / "aurasessions.yaml", crds / "aurathings.yaml")
+    (tmp_path / "docs" / "reference" / "crds.md").write_text("changed", encoding="utf-8")
+    assert generate.main(["--check", "--root", str(tmp_path)]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in said] == [
+        "crds/auraagents.yaml",
+        "crds/auratasks.yaml",
+        "crds/aurathings.yaml",
+        "docs/reference/crds.md",
     ]
-    assert "run `make crds`" in said
+    assert all("run `make crds`" in line for line in said)
+
+
+def test_the_reference_names_every_field_and_every_rule() -> None:
+    page = (generate.CHECKOUT / generate.REFERENCE).read_text(encoding="utf-8")
+    assert "| `spec.mcpServers[].headersSecretRef` |" in page
+    assert "| **`spec.decisions.*.approved`** | boolean |" in page
+    assert "| `spec.limits.toolResultBytes` | integer, from 1024, to 163840 | `131072` |" in page
+    assert "- epoch never falls" in page
 
 
 def test_generated_files_are_valid_yaml_without_references() -> None:
