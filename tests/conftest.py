@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import uuid
@@ -25,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 from pytest_kubernetes.options import ClusterOptions  # noqa: E402
 from pytest_kubernetes.providers.base import AClusterManager  # noqa: E402
 
-from hack.cluster import Cluster, golang, names, pki, tools  # noqa: E402
+from hack.cluster import Cluster, golang, names, pki, process, tools  # noqa: E402
 from hack.cluster.existing import ExistingCluster  # noqa: E402
 from hack.install import install, uninstall  # noqa: E402
 from hack.kubectl import Kubectl  # noqa: E402
@@ -166,6 +167,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("behaviours"):
         config.option.collectonly = True
+    # `kill` and `timeout` end a session like Ctrl-C does: with its fixtures' clean-up.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -176,7 +179,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     tools.bin_folder()
     for name in names():
         owner = name.removeprefix("tests-")
-        if name != owner and owner.isdigit() and not Path(f"/proc/{owner}").exists():
+        if name != owner and owner.isdigit() and not process.exists(int(owner)):
             Cluster(name).down()  # Its session was killed before it could tidy up.
 
 

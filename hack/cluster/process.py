@@ -51,6 +51,17 @@ def recorded(record: Path) -> ProcessId | None:
         return None
 
 
+def exists(pid: int) -> bool:
+    """Whether any process has that pid, whoever owns it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def kill(identity: ProcessId) -> None:
     """Ends the process by SIGKILL and waits until it is gone. Does nothing if it has ended, whoever has its pid now."""
     try:
