@@ -177,7 +177,8 @@ class ApprovalStatus(Model):
 
     phase: Literal["Pending", "Approved", "Denied", "Expired", "Withdrawn"] = "Pending"
     """Pending, Approved, Denied, Expired (nobody answered in time) or Withdrawn (the task no longer asks)."""
-    reason: Annotated[str, Field(max_length=8192)] | None = None
+    # Room for the reasons of a full quorum, 16 times 2048 characters.
+    reason: Annotated[str, Field(max_length=40960)] | None = None
     """Why, in words."""
     votes: Annotated[str, Field(max_length=32)] | None = None
     """Approving votes of those needed, e.g. `1/2`."""

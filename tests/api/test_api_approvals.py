@@ -308,6 +308,10 @@ def test_a_settled_approval_stays_settled(controller: Actor, approval: str, chan
     controller.patch_status("auraapprovals", approval, {"reason": "nobody answered by 2026-11-29T03:40:00Z"})
 
 
+def test_the_reasons_of_the_largest_quorum_fit_into_one(controller: Actor, approval: str) -> None:
+    controller.patch_status("auraapprovals", approval, {"phase": "Expired", "reason": "; ".join(["x" * 2048] * 16)})
+
+
 # In doubt, and questions
 
 

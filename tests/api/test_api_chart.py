@@ -191,7 +191,7 @@ MAY = {
     """,
     GATEWAY: "",
 }
-MAY_IN_OPERATORS = "get,list,watch,create,update,patch leases.coordination.k8s.io; operate auratasks"
+MAY_IN_OPERATORS = "get,list,watch,create,patch,delete leases.coordination.k8s.io; operate auratasks"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "operate", "run-commands")
 RESOURCES = (
     *("auraagents", "auratasks", "auraapprovals", "aurasessions", "auracheckpoints"),
