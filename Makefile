@@ -58,7 +58,7 @@ check-pyright:
 	$(RUN) -m pyright --warnings
 
 check-layers:
-	$(VENV)/bin/lint-imports
+	$(VENV)/bin/lint-imports --no-logo
 
 check-crds:
 	$(RUN) -m aura_operator.api.generate --check

@@ -106,7 +106,7 @@ class FaultProxy:
             await self._site.start()
 
     async def down(self) -> None:
-        """Refuses connections and cuts the open ones, as when the API server is gone."""
+        """Refuses connections and cuts the open ones; what is already on its way to the API server is carried out."""
         if self._site is not None:
             await self._site.stop()
             self._site = None
