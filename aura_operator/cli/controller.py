@@ -21,6 +21,7 @@ log = structlog.get_logger()
 @click.command()
 @options.process
 @click.option("--name", envvar="POD_NAME", default=socket.gethostname, help="Name of the controller: its Pod's name.")
+@click.option("--pod-uid", envvar="POD_UID", default=None, help="UID of its Pod; a random one outside a cluster.")
 def controller(
     kubeconfig: str | None,
     operator_namespace: str,
@@ -30,13 +31,17 @@ def controller(
     log_level: str,
     log_format: str,
     name: str,
+    pod_uid: str | None,
 ) -> None:
     """Repair, wake and settle until SIGTERM; one of several leads."""
     from aura_operator.controller.controller import ControllerSettings
 
     logs.configure(log_level, json_lines=log_format == "json")
     settings = ControllerSettings(
-        name=f"{name}-{uuid.uuid4().hex[:8]}", operator_namespace=operator_namespace, namespaces=namespaces
+        name=f"{name}-{uuid.uuid4().hex[:8]}",
+        pod_uid=pod_uid or str(uuid.uuid4()),
+        operator_namespace=operator_namespace,
+        namespaces=namespaces,
     )
     try:
         asyncio.run(_run(settings, kubeconfig, probe_host, probe_port))

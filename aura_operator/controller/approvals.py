@@ -14,7 +14,7 @@ from aura_operator.store.approvals import PENDING, ApprovalView, approval_view
 from aura_operator.store.client import Store
 from aura_operator.store.clock import Clock
 from aura_operator.store.commit import commit, read_through
-from aura_operator.store.contract import settle_approval
+from aura_operator.store.contract import count_votes, settle_approval
 from aura_operator.store.events import EventRecorder, Weight
 from aura_operator.store.resources import Ref
 from aura_operator.store.view import task_ref, task_view
@@ -54,6 +54,7 @@ class ApprovalReconciler:
             if decision is None:
                 self._tasks.approval_seen(approval.ref, approval.request.task, PENDING)
                 self._schedule.at(approval.ref, approval.terms.expires_at)
+                await self._count(approval)
                 return
             settled = await self._settle(approval, decision)
             if settled is None:
@@ -63,10 +64,17 @@ class ApprovalReconciler:
         self._tasks.approval_seen(approval.ref, approval.request.task, approval.phase)
         await self._wake(approval)
 
+    async def _count(self, approval: ApprovalView) -> None:
+        """Shows the votes so far; the status of a new object starts empty, whatever was sent with it."""
+        if approval.manifest.get("status", {}).get("votes") == approval.count:
+            return
+        try:
+            await commit(self._store, count_votes(approval.ref, approval.uid, approval.count), self._clock)
+        except (ConflictError, NotFoundError) as error:
+            log.debug("votes not counted", approval=str(approval.ref), error=str(error))
+
     async def _settle(self, approval: ApprovalView, decision: Decision) -> ApprovalView | None:
-        yes = sum(1 for vote in approval.votes.values() if vote.approved)
-        votes = f"{yes}/{approval.terms.quorum}"
-        write = settle_approval(approval.ref, approval.uid, decision, votes=votes, now=self._clock.now())
+        write = settle_approval(approval.ref, approval.uid, decision, votes=approval.count, now=self._clock.now())
         try:
             manifest = await commit(self._store, write, self._clock)
         except (ConflictError, NotFoundError) as error:

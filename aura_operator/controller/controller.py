@@ -42,6 +42,7 @@ class ControllerSettings:
     """How a controller runs. `namespaces` empty: all of them."""
 
     name: str
+    pod_uid: str
     operator_namespace: str
     namespaces: tuple[str, ...] = ()
 
@@ -59,7 +60,9 @@ class Controller:
         events = EventRecorder(store, clock, component="controller", instance=settings.name)
         self._tasks = TaskReconciler(store, clock, self._owners, self._schedule, events, settings.operator_namespace)
         self._approvals = ApprovalReconciler(store, clock, self._tasks, self._schedule, events)
-        self._leadership = Leadership(store, clock, lease_ref(settings.operator_namespace, LEADER_LEASE), settings.name)
+        self._leadership = Leadership(
+            store, clock, lease_ref(settings.operator_namespace, LEADER_LEASE), settings.name, settings.pod_uid
+        )
         self._known: dict[str, Ref] = {}  # tasks by uid
 
     @property

@@ -13,7 +13,7 @@ from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_
 from aura_operator.errors import AlreadyExistsError, NotFoundError, StoreError, TestFailedError
 from aura_operator.store.client import Store
 from aura_operator.store.clock import Clock
-from aura_operator.store.leases import new_lease, renew_time, renewal, takeover
+from aura_operator.store.leases import POD_UID, lease_view, new_lease, renew_time, renewal, takeover
 from aura_operator.store.resources import LEASES, Manifest, Ref
 
 log = structlog.get_logger()
@@ -25,11 +25,12 @@ ATTEMPT_SECONDS = 3.0
 class Leadership:
     """The controllers' Lease as one of them sees it."""
 
-    def __init__(self, store: Store, clock: Clock, ref: Ref, holder: str) -> None:
+    def __init__(self, store: Store, clock: Clock, ref: Ref, holder: str, pod_uid: str) -> None:
         self._store = store
         self._clock = clock
         self._ref = ref
         self._holder = holder
+        self._pod_uid = pod_uid
         self._deadline = 0.0  # on the boot clock
         self._seen: tuple[str, str] | None = None  # holder and renewTime, last seen
         self._seen_since = 0.0
@@ -80,8 +81,12 @@ class Leadership:
             if found["spec"].get("holderIdentity") == self._holder:
                 await self._store.patch(self._ref, renewal(self._holder, now, {}))
                 return True
-            if self._ran_out(found):
-                await self._store.patch(self._ref, takeover(found, holder=self._holder, now=now, annotations={}))
+            # Our own container's last life has ended, or nobody has renewed it for long enough.
+            if lease_view(found).pod_uid == self._pod_uid or self._ran_out(found):
+                annotations = {POD_UID: self._pod_uid}
+                await self._store.patch(
+                    self._ref, takeover(found, holder=self._holder, now=now, annotations=annotations)
+                )
                 return True
         except TestFailedError:
             return False
@@ -94,7 +99,7 @@ class Leadership:
             seconds=int(LEASE_SECONDS),
             now=self._clock.now(),
             role="controller",
-            annotations={},
+            annotations={POD_UID: self._pod_uid},
         )
         try:
             await self._store.create(LEASES, manifest)

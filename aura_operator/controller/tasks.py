@@ -231,7 +231,7 @@ class TaskReconciler:
                 approval.ref,
                 approval.uid,
                 decision,
-                votes=f"{len(approval.votes)}/{approval.terms.quorum}",
+                votes=approval.count,
                 now=self._clock.now(),
             )
             try:

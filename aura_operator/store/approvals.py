@@ -28,6 +28,11 @@ class ApprovalView:
     choice: Choice | None
     decided_at: float | None
 
+    @property
+    def count(self) -> str:
+        """Approving votes of those needed, e.g. 1/2."""
+        return f"{sum(1 for vote in self.votes.values() if vote.approved)}/{self.terms.quorum}"
+
 
 def approval_ref(namespace: str, name: str) -> Ref:
     return Ref(resource=APPROVALS, namespace=namespace, name=name)

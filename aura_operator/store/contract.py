@@ -222,6 +222,16 @@ def settle_approval(ref: Ref, uid: str, decision: Decision, *, votes: str, now: 
     )
 
 
+def count_votes(ref: Ref, uid: str, votes: str) -> Write:
+    """Shows how many have voted while an approval is open."""
+    ops = (*_same(uid), test("/status/phase", "Pending"), put("/status/votes", votes))
+
+    def landed(manifest: Manifest) -> bool:
+        return bool(manifest["status"].get("votes") == votes)
+
+    return Write(name="count", ref=ref, ops=ops, landed=landed)
+
+
 def _same(uid: str) -> tuple[Op, ...]:
     return (test("/metadata/uid", uid),)
 

@@ -102,9 +102,7 @@ async def _manifest(run: TaskRun, wait: Await, call: CallState, requested: Reque
         "involved": involved,
         "expiresAt": to_second_text(requested.expires_at),
     }
-    status = {"phase": "Pending", "votes": f"0/{approvals.quorum}"}
-    manifest = new(APPROVALS, run.task.ref.namespace, wait.name, spec=spec, status=status)
-    return owned_by(manifest, run.task.manifest)
+    return owned_by(new(APPROVALS, run.task.ref.namespace, wait.name, spec=spec), run.task.manifest)
 
 
 async def _arguments(run: TaskRun, call: CallState) -> dict[str, Any]:

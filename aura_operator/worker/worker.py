@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from aura_operator.agent import preload
 from aura_operator.core.instants import from_text
 from aura_operator.core.lifecycle import Phase
 from aura_operator.core.ownership import Owner, incarnation_of
@@ -98,6 +99,7 @@ class Worker:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set, then drains. Raises FencedError (in a group) when its Lease is lost."""
+        preload.load()
         await self.lease.acquire()
         log.info("worker started", worker=self._owner.worker, incarnation=self._owner.incarnation)
         try:

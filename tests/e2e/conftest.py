@@ -1,0 +1,81 @@
+"""A stage for real processes: a namespace that the operator serves, a ledger, workers and a controller on demand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from aura_operator.store.kube import KubeStore
+from aura_operator.store.leases import WORKER_SELECTOR
+from aura_operator.testing.ledger import Ledger, RunningLedger, running_ledger
+from hack.install import NAMESPACE
+from hack.kubectl import Kubectl
+from tests.conftest import AnyCluster
+from tests.processes import Processes
+from tests.stage import APPROVER, Stage
+
+
+@pytest.fixture(scope="session")
+def ledger_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLedger]:
+    """One ledger process for the session; `ledger` empties it for each test."""
+    with running_ledger(tmp_path_factory.mktemp("ledger") / "ledger.jsonl") as server:
+        yield server
+
+
+@pytest.fixture
+def ledger(ledger_server: RunningLedger) -> Ledger:
+    """What the tool server was called with in this test."""
+    return ledger_server.afresh().ledger
+
+
+@pytest.fixture
+def served_namespace(kubectl: Kubectl, namespace: str) -> str:
+    """The test's namespace, with the operator's rights in it, as `scope.namespaces` gives them, and an approver."""
+    for component in ("worker", "controller"):
+        kubectl(
+            "create",
+            "rolebinding",
+            f"aura-{component}",
+            f"--clusterrole=aura-{component}",
+            f"--serviceaccount={NAMESPACE}:aura-{component}",
+        )
+    kubectl("create", "rolebinding", "approvers", "--clusterrole=aura-approver", f"--user={APPROVER}")
+    return namespace
+
+
+@pytest.fixture
+async def stage(cluster: AnyCluster, served_namespace: str, ledger_server: RunningLedger) -> AsyncIterator[Stage]:
+    store = await KubeStore.connect(str(cluster.kubeconfig))
+    yield Stage(store=store, namespace=served_namespace, ledger_url=ledger_server.url)
+    await store.aclose()
+
+
+@pytest.fixture
+def processes(cluster: AnyCluster, served_namespace: str, tmp_path: Path) -> Iterator[Processes]:
+    started = Processes(
+        folder=tmp_path,
+        namespace=served_namespace,
+        operator_namespace=NAMESPACE,
+        worker_kubeconfig=cluster.service_account_kubeconfig(NAMESPACE, "aura-worker"),
+        controller_kubeconfig=cluster.service_account_kubeconfig(NAMESPACE, "aura-controller"),
+    )
+    yield started
+    started.end()
+    # Killed processes leave their Leases behind; the next test's workers would count them as peers for 15 s.
+    admin = Kubectl(cluster.kubeconfig).in_namespace(NAMESPACE)
+    admin("delete", "leases", "--selector", WORKER_SELECTOR)
+    admin("delete", "lease", "aura-controller", "--ignore-not-found")
+
+
+@pytest.fixture
+def approve(kubectl_as: Callable[[str], Kubectl]) -> Callable[..., None]:
+    """`approve("one-2", reason="ok")`: bob decides with kubectl, as a person would."""
+
+    def decide(approval: str, *, by: str = APPROVER, approved: bool = True, reason: str = "ok", **more: str) -> None:
+        body = {"spec": {"decision": {"approved": approved, "reason": reason, **more}}}
+        kubectl_as(by)("patch", "auraapproval", approval, "--type=merge", "--patch", json.dumps(body))
+
+    return decide

@@ -1,0 +1,137 @@
+"""The product's processes as tests run them: real ones, with signals. Owns starting, killing and their logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+READY_SECONDS = 30.0
+
+
+@dataclass(kw_only=True)
+class Process:
+    """One `aura` process. `log` has its JSON lines."""
+
+    name: str
+    pod_uid: str
+    log: Path
+    popen: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        self.popen.send_signal(number)
+
+    def kill9(self) -> None:
+        """kill -9, and waits until the process is gone."""
+        self.popen.kill()
+        self.popen.wait()
+
+    def terminate(self, seconds: float = 30.0) -> int:
+        """SIGTERM, and waits for the end; the exit code."""
+        self.popen.send_signal(signal.SIGTERM)
+        return self.popen.wait(timeout=seconds)
+
+    @property
+    def running(self) -> bool:
+        return self.popen.poll() is None
+
+    def logged(self, event: str) -> list[dict[str, object]]:
+        """The log lines of one event."""
+        return [line for line in self.lines() if line.get("event") == event]
+
+    def lines(self) -> list[dict[str, object]]:
+        found = []
+        for line in self.log.read_text().splitlines():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+        return found
+
+    def wait_ready(self) -> None:
+        """Returns when /readyz says so."""
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            if not self.running:
+                raise AssertionError(f"{self.name} ended by itself:\n{self.log.read_text()}")
+            ports = self.logged("probes")
+            if ports and _answers(f"http://127.0.0.1:{ports[-1]['port']}/readyz"):
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{self.name} was not ready within {READY_SECONDS} s:\n{self.log.read_text()}")
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+@dataclass(kw_only=True)
+class Processes:
+    """Starts workers and controllers for one namespace and ends them all."""
+
+    folder: Path
+    namespace: str
+    operator_namespace: str
+    worker_kubeconfig: Path
+    controller_kubeconfig: Path
+    started: list[Process] = field(default_factory=list)
+
+    def worker(
+        self,
+        name: str | None = None,
+        *,
+        pod_uid: str | None = None,
+        kubeconfig: Path | None = None,
+        slots: int = 8,
+        drain_seconds: float = 10.0,
+        ready: bool = True,
+    ) -> Process:
+        """A worker; with the name and `pod_uid` of an earlier one it is the next life of that container."""
+        options = ["--slots", str(slots), "--drain-seconds", str(drain_seconds)]
+        process = self._start("worker", name, pod_uid, kubeconfig or self.worker_kubeconfig, options)
+        if ready:
+            process.wait_ready()
+        return process
+
+    def controller(
+        self, name: str | None = None, *, pod_uid: str | None = None, kubeconfig: Path | None = None
+    ) -> Process:
+        process = self._start("controller", name, pod_uid, kubeconfig or self.controller_kubeconfig, [])
+        process.wait_ready()
+        return process
+
+    def end(self) -> None:
+        for process in self.started:
+            if process.running:
+                process.signal(signal.SIGKILL)
+        for process in self.started:
+            process.popen.wait()
+
+    def _start(self, verb: str, name: str | None, pod_uid: str | None, kubeconfig: Path, options: list[str]) -> Process:
+        uid = pod_uid or str(uuid.uuid4())
+        name = name or f"{verb}-{uid[:8]}"
+        log = self.folder / f"{name}-{len(self.started)}.log"
+        command = [sys.executable, "-m", "aura_operator.cli", verb, "--kubeconfig", str(kubeconfig)]
+        command += ["--namespace", self.namespace, "--operator-namespace", self.operator_namespace]
+        command += ["--name", name, "--pod-uid", uid, "--probe-port", "0", *options]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
+        with log.open("wb") as output:
+            popen = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+        process = Process(name=name, pod_uid=uid, log=log, popen=popen)
+        self.started.append(process)
+        return process
