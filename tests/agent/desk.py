@@ -49,7 +49,7 @@ async def at_once() -> None:
 async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
     """What the condition gives, as soon as it gives anything."""
     async with asyncio.timeout(seconds):
-        while not (value := condition()):  # noqa: ASYNC110 - the condition is about other processes
+        while not (value := condition()):
             await asyncio.sleep(0.01)
     return value
 
