@@ -14,6 +14,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from aura_operator.agent.model import ModelSettings
+from aura_operator.agent.prices import forget_prices
 from aura_operator.agent.scripted import SCRIPTED, scripted_model
 from aura_operator.errors import ModelError
 
@@ -24,6 +25,7 @@ _NO_KEY = "no-key-configured"
 
 def build(settings: ModelSettings) -> Model:
     """The model of an agent. Raises ModelError, not retriable, with the reason BadModelName or BadModelSettings."""
+    forget_prices()
     provider, _, model = settings.name.partition(":")
     if not model:
         raise _bad_name(settings, "a name has the form provider:model, for example openai-chat:gpt-5 or anthropic:…")

@@ -1,0 +1,52 @@
+"""The real MCP server for Kubernetes, as the demo uses it; here without any cluster behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aura_operator.agent.tools import CallStatus, ServerSpec, Toolbox, Transport
+from aura_operator.core.effects import Effect, hinted_effect
+from hack.cluster import tools as cluster_tools
+from tests.agent.desk import at_once
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+clusters: [{name: away, cluster: {server: "http://127.0.0.1:9"}}]
+contexts: [{name: away, context: {cluster: away, user: nobody}}]
+current-context: away
+users: [{name: nobody, user: {}}]
+"""
+
+
+@pytest.mark.timeout(300)  # the first run on a machine fetches the package
+async def test_its_tools_are_known_with_their_effects_and_its_failures_are_told(tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    toolbox = Toolbox(
+        (
+            ServerSpec(
+                name="k8s",
+                transport=Transport.STDIO,
+                command=str(cluster_tools.kubernetes_mcp_server()),
+                env={"KUBECONFIG": str(tmp_path / "kubeconfig")},
+                trust_hints=True,
+            ),
+        )
+    )
+    try:
+        await toolbox.start()
+        effects = {name: hinted_effect(tool.hints) for name, tool in toolbox.tools.items() if tool.hints is not None}
+        outcome = await toolbox.call(
+            "k8s__pods_list", "{}", meta={}, timeout_seconds=20, limit_bytes=2000, before_send=at_once
+        )
+    finally:
+        await toolbox.aclose()
+
+    assert toolbox.refused == {}
+    assert effects["k8s__pods_list"] is Effect.READ
+    assert effects["k8s__resources_create_or_update"] is Effect.IDEMPOTENT
+    assert effects["k8s__pods_run"] is None
+    assert outcome.status is CallStatus.ERROR
+    assert "connection refused" in outcome.text
