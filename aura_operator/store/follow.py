@@ -61,7 +61,7 @@ async def follow(store: Store, selection: Selection, clock: Clock) -> AsyncItera
             async for event in store.watch(selection, version):
                 backoff.reset()
                 metadata = event.object["metadata"]
-                version = metadata["resourceVersion"]
+                version = str(metadata["resourceVersion"])
                 if event.kind is WatchKind.BOOKMARK:
                     continue
                 if event.kind is WatchKind.DELETED:
