@@ -76,7 +76,7 @@ crds: setup
 	$(RUN) -m aura_operator.api.generate
 
 demo: setup
-	@$(RUN) -m hack.demo
+	@$(RUN) -m hack.demo $(if $(YES),--yes) $(if $(CLUSTER),--cluster $(CLUSTER))
 
 demo-down: setup
 	@$(RUN) -m hack.demo down
