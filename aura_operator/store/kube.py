@@ -137,6 +137,15 @@ class KubeStore:
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise OutcomeUnknownError(f"{what}: the stream broke: {error!r}") from error
 
+    async def fields(self, resource: Resource, part: str) -> set[str]:
+        path = f"/openapi/v3{resource.prefix}"
+        document = await self._request("GET", path, what=f"reading the schema of {resource.plural}")
+        for schema in document["components"]["schemas"].values():
+            kinds = schema.get("x-kubernetes-group-version-kind", ())
+            if any(kind["kind"] == resource.kind for kind in kinds):
+                return set(schema["properties"].get(part, {}).get("properties", ()))
+        return set()
+
     async def _request(
         self,
         method: str,

@@ -25,6 +25,7 @@ from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
 from aura_operator.store.resources import LEASES, TASKS, Manifest
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.store.wake import Wake
+from aura_operator.worker import preflight
 from aura_operator.worker.admission import AgentMissing, revision_for, take
 from aura_operator.worker.claims import Candidates, quarantined
 from aura_operator.worker.equipment import EquipmentPool
@@ -93,6 +94,11 @@ class Worker:
         self.claiming = False
 
     @property
+    def _home(self) -> str:
+        """A namespace in which this worker may do what it does."""
+        return (self._settings.namespaces or (self._settings.operator_namespace,))[0]
+
+    @property
     def ready(self) -> bool:
         """Whether this worker takes tasks: it does once it holds its Lease, and not while it can't renew it."""
         return self.claiming and not self._draining and self.lease.may_start()
@@ -100,6 +106,7 @@ class Worker:
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set, then drains. Raises FencedError (in a group) when its Lease is lost."""
         preload.load()
+        await preflight.passed(self._store, self._clock, self._home)
         await self.lease.acquire()
         log.info("worker started", worker=self._owner.worker, incarnation=self._owner.incarnation)
         try:
