@@ -12,6 +12,7 @@ from typing import Any
 from aura_operator.errors import (
     ConflictError,
     ForbiddenError,
+    NotFoundError,
     OutcomeUnknownError,
     StoreError,
     TestFailedError,
@@ -38,6 +39,8 @@ async def commit(store: Store, write: Write, clock: Clock) -> Manifest:
             return await store.patch(write.ref, write.ops, subresource="status")
         except (TestFailedError, OutcomeUnknownError) as error:
             manifest = await read_through(store, write.ref, clock)
+            if not _is_that_object(write.ops, manifest):
+                raise NotFoundError(f"{write.name} of {write.ref}: it was deleted, and another has its name") from error
             if write.landed(manifest):
                 return manifest
             if not tests_hold(write.ops, manifest):
@@ -72,6 +75,11 @@ class Backoff:
 
     def reset(self) -> None:
         self._seconds = FIRST_DELAY_SECONDS
+
+
+def _is_that_object(ops: Sequence[Op], manifest: Manifest) -> bool:
+    """Whether the uid that a patch tests is the object's. What landed in one object says nothing about its twin."""
+    return all(op.value == manifest["metadata"]["uid"] for op in ops if op.op == "test" and op.path == "/metadata/uid")
 
 
 def tests_hold(ops: Sequence[Op], manifest: Manifest) -> bool:

@@ -151,6 +151,7 @@ def release(holding: Holding, *, now: float, extras: Extras) -> Write:
 
 def finish(holding: Holding, growth: Growth, *, phase: Phase, result: Extras, now: float, extras: Extras) -> Write:
     """Ends the task. `result`: text or ref; `growth` ends in the `finished` entry."""
+    assert growth.lines, "a journal ends in an entry, and by its head this write is known again"
     ops = (
         *_owned(holding),
         *_grown(holding, growth),
@@ -161,9 +162,8 @@ def finish(holding: Holding, growth: Growth, *, phase: Phase, result: Extras, no
         put("/status/waitingFor", []),
         *_puts(extras),
     )
-    return Write(
-        name="finish", ref=holding.ref, ops=ops, landed=lambda manifest: Phase(manifest["status"]["phase"]).terminal
-    )
+    # By the head, not by the phase: another owner may have finished it, and then this one was too late.
+    return Write(name="finish", ref=holding.ref, ops=ops, landed=_has_head(holding.epoch, growth.head))
 
 
 def fire(task: TaskView, name: str, *, extras: Extras) -> Write | None:
