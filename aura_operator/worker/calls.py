@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from aura_operator.agent import reply
-from aura_operator.agent.specs import CallStatus, ToolOutcome
 from aura_operator.core.approvals import digest_of
 from aura_operator.core.commands import CallTool
 from aura_operator.core.entries import CallPlan, Decided, Intent, Outcome, Result, Verdict
@@ -15,16 +15,16 @@ from aura_operator.core.transcript import ModelReply
 from aura_operator.errors import JournalError, ToolServerError
 from aura_operator.worker.taskrun import TaskRun
 
-_OUTCOMES = {
-    CallStatus.OK: Outcome.OK,
-    CallStatus.ERROR: Outcome.ERROR,
-    CallStatus.NOT_SENT: Outcome.NOT_SENT,
-    CallStatus.UNKNOWN: Outcome.UNKNOWN,
-}
+
+@dataclass(slots=True)
+class Stop:
+    """Whether a running call was asked to stop: then its cancellation has an outcome, which is recorded."""
+
+    asked: bool = False
 
 
-async def perform(run: TaskRun, command: CallTool, stop: asyncio.Event) -> None:
-    """Makes one call and records what came of it. `stop`: the call is no longer wanted; its outcome still counts."""
+async def perform(run: TaskRun, command: CallTool, stop: Stop) -> None:
+    """Makes one call and records what came of it."""
     call = run.state.call(command.call)
     try:
         tools = await run.equipment.tools()
@@ -42,11 +42,10 @@ async def perform(run: TaskRun, command: CallTool, stop: asyncio.Event) -> None:
     started = quantised(run.means.clock.now())
     if call.plan.needs_intent:
         run.record(Intent(at=started, call=call.plan.call, key=key, ask=call.permitted_ask))
-        await run.writer.barrier()
     await _send(run, call, arguments, key, started, stop)
 
 
-async def _send(run: TaskRun, call: CallState, arguments: str, key: str, started: float, stop: asyncio.Event) -> None:
+async def _send(run: TaskRun, call: CallState, arguments: str, key: str, started: float, stop: Stop) -> None:
     plan = call.plan
     sent = False
 
@@ -55,8 +54,10 @@ async def _send(run: TaskRun, call: CallState, arguments: str, key: str, started
         await run.authorise()
         sent = True
 
-    calling = asyncio.ensure_future(
-        run.equipment.toolbox.call(
+    try:
+        if plan.needs_intent:
+            await run.writer.barrier()
+        done = await run.equipment.toolbox.call(
             plan.tool,
             arguments,
             meta=run.meta(key),
@@ -64,23 +65,14 @@ async def _send(run: TaskRun, call: CallState, arguments: str, key: str, started
             limit_bytes=run.equipment.spec.limits.tool_result_bytes,
             before_send=before_send,
         )
-    )
-    stopping = asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait({calling, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not calling.done():
-            calling.cancel()
-            await asyncio.wait({calling})
-    finally:
-        calling.cancel()
-        stopping.cancel()
-        await asyncio.wait({calling, stopping})
-    if calling.cancelled():
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not stop.asked or (task is not None and task.uncancel() > 0):
+            raise
         outcome = Outcome.UNKNOWN if sent else Outcome.NOT_SENT
         _record(run, plan, outcome, f"{plan.tool} was asked to stop because the task ends", started=started)
         return
-    done: ToolOutcome = calling.result()
-    _record(run, plan, _OUTCOMES[done.status], done.text, started=started)
+    _record(run, plan, done.status, done.text, started=started)
 
 
 def _record(run: TaskRun, plan: CallPlan, outcome: Outcome, text: str, *, started: float | None) -> None:
@@ -106,6 +98,9 @@ def _stale(run: TaskRun, call: int, ask: int, reason: str) -> Decided:
 
 def arguments_of(run: TaskRun, plan: CallPlan) -> str:
     """The arguments text of a call of the current turn, to the byte as it was planned. Raises JournalError."""
+    planned = run.arguments.get(plan.call)
+    if planned is not None:
+        return planned
     payload = next(item.payload for item in reversed(run.state.transcript) if isinstance(item, ModelReply))
     response = reply.load(run.contents.text(payload))
     arguments = next((call.arguments for call in reply.calls_of(response.parts) if call.part == plan.part), None)

@@ -49,6 +49,7 @@ async def perform(run: TaskRun, command: CallModel) -> None:
         _failed(run, command, error.reason, str(error), retriable=False, retry_after=None)
     else:
         await run.last_answer_written()
+        run.arguments = {plan.call: call.arguments for plan, call in zip(plans, turn.calls, strict=True)}
         run.record(
             ModelAnswered(
                 at=quantised(run.means.clock.now()),

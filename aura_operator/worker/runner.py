@@ -48,7 +48,7 @@ class Ended(Enum):
 class _Running:
     task: asyncio.Task[None]
     command: Command
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    stop: calls.Stop = field(default_factory=calls.Stop)
 
 
 class Runner:
@@ -148,7 +148,7 @@ class Runner:
         for command in wanted:
             if command.id in self._running:
                 continue
-            stop = asyncio.Event()
+            stop = calls.Stop()
             work: Awaitable[None]
             match command:
                 case CallModel():
@@ -174,8 +174,9 @@ class Runner:
         ids = {command.id for command in wanted}
         for command_id, running in list(self._running.items()):
             if isinstance(running.command, CallTool) and self._has_intent(running.command):
-                if command_id not in ids:
-                    running.stop.set()
+                if command_id not in ids and not running.stop.asked:
+                    running.stop.asked = True
+                    running.task.cancel()
             elif command_id not in ids or self._draining:
                 running.task.cancel()
 

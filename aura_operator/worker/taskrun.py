@@ -11,7 +11,7 @@ import structlog
 
 from aura_operator.agent.conversation import Conversation
 from aura_operator.core.absorb import Decision, World
-from aura_operator.core.codec import decode, encode
+from aura_operator.core.codec import encode
 from aura_operator.core.entries import Entry, ModelAnswered
 from aura_operator.core.fold import apply
 from aura_operator.core.ownership import Owner
@@ -64,6 +64,7 @@ class TaskRun:
         self.equipment = equipment
         self.conversation = Conversation(equipment.spec.system_prompt, contents.text)
         self.decisions: dict[tuple[int, int], Decision] = {}
+        self.arguments: dict[int, str] = {}  # of the calls that this owner has planned; a recovery reads them back
         self.wake = Wake()
         self.log = structlog.get_logger().bind(
             task=f"{task.ref.namespace}/{task.ref.name}", epoch=task.epoch, worker=means.owner.worker
@@ -84,20 +85,17 @@ class TaskRun:
     def seen(self, manifest: Manifest) -> None:
         """Takes in the object as an answer or a watch told it: every answer carries the spec, so a dead watch can't
         hide a cancel."""
-        known = self.task.manifest["metadata"]
-        if known["resourceVersion"] == manifest["metadata"]["resourceVersion"]:
+        known, told = self.task.manifest["metadata"], manifest["metadata"]
+        # The spec's generation tells whether a person changed anything; the status is ours while we own the task.
+        if told.get("generation", 0) <= known.get("generation", 0):
             return
-        before = self.task
         self.task = task_view(manifest)
-        if before.desired is not self.task.desired or before.steering != self.task.steering:
-            self.wake.set()
+        self.wake.set()
 
     def record(self, entry: Entry, objects: Objects = ()) -> None:
         """Adds an entry: the state has it at once, the store soon."""
-        line = encode(entry)
-        # From the line, not from the value: the live state is the one that a recovery would find.
-        self.state = apply(self.state, decode(line))
-        position = self.writer.record(line, objects)
+        self.state = apply(self.state, entry)
+        position = self.writer.record(encode(entry), objects)
         if isinstance(entry, ModelAnswered):
             self._last_answer = position
         self._recorded_at = entry.at

@@ -54,9 +54,9 @@ class JournalWriter:
         self._lines: list[str] = []
         self._objects: list[tuple[Resource, Manifest]] = []
         self._recorded = holding.next
-        self._something = asyncio.Event()
-        self._urgent = asyncio.Event()
-        self._progress = asyncio.Condition()
+        self._due = asyncio.Event()
+        self._linger: asyncio.TimerHandle | None = None
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # barriers, by the position that they wait for
         self._writing = asyncio.Lock()
 
     @property
@@ -74,7 +74,8 @@ class JournalWriter:
         self._lines.append(line)
         self._objects.extend(objects)
         self._recorded += 1
-        self._something.set()
+        if self._linger is None:
+            self._linger = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._due.set)
         return self._recorded
 
     async def barrier(self, position: int | None = None) -> None:
@@ -82,20 +83,19 @@ class JournalWriter:
         wanted = self._recorded if position is None else position
         if self._durable.next >= wanted:
             return
-        self._urgent.set()
-        async with self._progress:
-            await self._progress.wait_for(lambda: self._durable.next >= wanted)
+        written = asyncio.get_running_loop().create_future()
+        self._waiting.append((wanted, written))
+        self._due.set()
+        await written
 
     async def run(self) -> None:
         """Writes behind until cancelled. Raises FencedError when the task has another owner, or none."""
         while True:
-            await self._something.wait()
-            if not self._urgent.is_set():
-                await _either(self._urgent, LINGER_SECONDS)
+            await self._due.wait()
             async with self._writing:
                 # Cleared before the lines are taken: what comes during the request makes the next round.
-                self._something.clear()
-                self._urgent.clear()
+                self._due.clear()
+                self._no_linger()
                 if self._lines:
                     await self._append()
 
@@ -140,8 +140,7 @@ class JournalWriter:
             self._segments.append(sealed)
             self._sealed_head = head
             self._durable = replace(holding, next=following, head=head, entries=(), sealed=(sealed, following))
-        async with self._progress:
-            self._progress.notify_all()
+        self._release_barriers()
         self._answered(manifest)
         return manifest
 
@@ -160,10 +159,16 @@ class JournalWriter:
         name: str = manifest["metadata"]["name"]
         return name
 
+    def _release_barriers(self) -> None:
+        durable = self._durable.next
+        for wanted, written in self._waiting:
+            if wanted <= durable and not written.done():
+                written.set_result(None)
+        self._waiting = [(wanted, written) for wanted, written in self._waiting if not written.done()]
+        if self._waiting:
+            self._due.set()
 
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return
+    def _no_linger(self) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None

@@ -64,9 +64,8 @@ class Life:
         return initial(task="t", run="run", user_input="go")
 
     def record(self, entry: Entry) -> None:
-        line = encode(entry)
-        self.state = apply(self.state, decode(line))
-        self.unwritten.append(line)
+        self.state = apply(self.state, entry)
+        self.unwritten.append(encode(entry))
 
     def claim(self, proof: Proof | None) -> None:
         epoch = self.state.epoch + 1

@@ -1,0 +1,93 @@
+"""A model and tools that take no time, so that a step's time is the operator's own. Owns these stand-ins.
+
+They take the adapters' places in the real runner; store, journal and API server are the real ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from aura_operator.agent.model import ModelClient, ModelTurn
+from aura_operator.agent.reply import RequestedCall
+from aura_operator.agent.specs import CallStatus, ToolOutcome, ToolSpec
+from aura_operator.agent.tools import Toolbox
+from aura_operator.api.agent import AgentSpec
+from aura_operator.core.codec import dumps
+from aura_operator.core.decide import Limits
+from aura_operator.core.effects import Effect, ToolRule
+from aura_operator.core.entries import Usage
+from aura_operator.worker.equipment import Equipment, EquipmentPool
+
+TOOL = "x__tool"
+
+
+@dataclass(kw_only=True)
+class Instant:
+    """One agent whose model calls its one tool `steps` times. Times are of the performance counter, in seconds."""
+
+    steps: int
+    result: str = "ok"
+    asked: list[float] = field(default_factory=list)
+    sent: list[float] = field(default_factory=list)
+    answered: list[float] = field(default_factory=list)
+
+    async def respond(self, conversation: object, transcript: object, tools: object, **_: object) -> ModelTurn:
+        self.asked.append(time.perf_counter())
+        number = len(self.asked)
+        if number > self.steps:
+            parts = [{"content": "done", "part_kind": "text"}]
+            return ModelTurn(payload=_payload(parts), calls=(), text="done", usage=Usage(requests=1))
+        arguments = dumps({"name": f"pod-{number}"})
+        parts = [
+            {"tool_name": TOOL, "args": arguments, "tool_call_id": f"call-{number}", "part_kind": "tool-call"},
+        ]
+        call = RequestedCall(part=0, tool=TOOL, arguments=arguments)
+        return ModelTurn(payload=_payload(parts), calls=(call,), text="", usage=Usage(requests=1))
+
+    @property
+    def tools(self) -> Mapping[str, ToolSpec]:
+        digest = "sha256:" + "0" * 64
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        return {TOOL: ToolSpec(name=TOOL, server="x", description="", input_schema=schema, schema_digest=digest)}
+
+    async def start(self) -> None: ...
+
+    async def call(
+        self, tool: str, arguments: str, *, before_send: Callable[[], Awaitable[None]], **_: Any
+    ) -> ToolOutcome:
+        await before_send()
+        self.sent.append(time.perf_counter())
+        self.answered.append(time.perf_counter())
+        return ToolOutcome(status=CallStatus.OK, text=self.result, size_bytes=len(self.result))
+
+    async def aclose(self) -> None: ...
+
+
+def _payload(parts: list[dict[str, Any]]) -> str:
+    return dumps({"fmt": "pydantic-ai/2", "parts": parts})
+
+
+class InstantPool:
+    """Gives every task the same equipment, in the place of the worker's pool."""
+
+    def __init__(self, instant: Instant, effect: Effect) -> None:
+        spec = AgentSpec.model_validate({"model": {"name": "scripted:instant"}})
+        self._equipment = Equipment(
+            spec=spec,
+            model=cast(ModelClient, instant),
+            toolbox=cast(Toolbox, instant),
+            rules=(ToolRule(match="*", effect=effect, approval_required=False),),
+            limits=Limits(turns=100_000),
+            server_timeouts={},
+        )
+
+    @asynccontextmanager
+    async def use(self, namespace: str, revision: str) -> AsyncIterator[Equipment]:
+        yield self._equipment
+
+    def as_pool(self) -> EquipmentPool:
+        return cast(EquipmentPool, self)
