@@ -84,7 +84,7 @@ def demand_fit(admin: Kubectl, *, again: bool) -> None:
     releases = admin.in_namespace(OPERATOR_NAMESPACE)("get", "secrets", "--selector", f"owner=helm,name={RELEASE}")
     if releases.strip() and not again:
         raise DemoError(
-            f"the chart is installed already (release {RELEASE} in {OPERATOR_NAMESPACE}), and the demo would change "
+            f"the chart is installed already (release {RELEASE} in {OPERATOR_NAMESPACE}); the demo would change "
             "what it serves. Follow `The same by hand` in README.md there, or use the local cluster: leave CLUSTER unset."
         )
 
