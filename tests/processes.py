@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.zygote import Forked, zygote
 
 READY_SECONDS = 30.0
 
@@ -23,7 +22,7 @@ class Process:
     name: str
     pod_uid: str
     log: Path
-    popen: subprocess.Popen[bytes]
+    popen: Forked
 
     @property
     def pid(self) -> int:
@@ -82,10 +81,10 @@ def _answers(url: str) -> bool:
 
 @dataclass(kw_only=True)
 class Processes:
-    """Starts workers and controllers for one namespace and ends them all."""
+    """Starts workers and controllers and ends them all. Without a `namespace` they serve all of them."""
 
     folder: Path
-    namespace: str
+    namespace: str | None
     operator_namespace: str
     worker_kubeconfig: Path
     controller_kubeconfig: Path
@@ -126,12 +125,12 @@ class Processes:
         uid = pod_uid or str(uuid.uuid4())
         name = name or f"{verb}-{uid[:8]}"
         log = self.folder / f"{name}-{len(self.started)}.log"
-        command = [sys.executable, "-m", "aura_operator.cli", verb, "--kubeconfig", str(kubeconfig)]
-        command += ["--namespace", self.namespace, "--operator-namespace", self.operator_namespace]
-        command += ["--name", name, "--pod-uid", uid, "--probe-port", "0", *options]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
-        with log.open("wb") as output:
-            popen = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+        arguments = [verb, "--kubeconfig", str(kubeconfig), "--operator-namespace", self.operator_namespace]
+        if self.namespace is not None:
+            arguments += ["--namespace", self.namespace]
+        arguments += ["--name", name, "--pod-uid", uid, "--probe-port", "0", *options]
+        log.touch()
+        popen = zygote().fork(arguments, log)
         process = Process(name=name, pod_uid=uid, log=log, popen=popen)
         self.started.append(process)
         return process

@@ -11,12 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from aura_operator.core.codec import decode
+from aura_operator.core.entries import Entry
 from aura_operator.errors import NotFoundError
 from aura_operator.store.approvals import approval_ref
 from aura_operator.store.client import Op, Selection, put
+from aura_operator.store.clock import SystemClock
 from aura_operator.store.kube import KubeStore
-from aura_operator.store.resources import AGENTS, APPROVALS, CHECKPOINTS, TASKS, Manifest, Ref, Resource, new
-from aura_operator.store.view import task_ref
+from aura_operator.store.recall import read_journal
+from aura_operator.store.resources import AGENTS, APPROVALS, CHECKPOINTS, EVENTS, TASKS, Manifest, Ref, Resource, new
+from aura_operator.store.view import task_ref, task_view
+from aura_operator.testing.ledger import Ledger, LedgerLine
 
 POLL_SECONDS = 0.03
 APPROVER = "bob"
@@ -124,9 +129,42 @@ class Stage:
     async def checkpoints(self) -> list[Manifest]:
         return await self.all(CHECKPOINTS)
 
+    async def entries(self, name: str = "one") -> list[Entry]:
+        """The whole journal of a task; reading it checks its chain."""
+        task = task_view(await self.read(name))
+        segments, inline = await read_journal(self.store, task, SystemClock())
+        return [decode(line) for line in (*(line for found in segments for line in found.segment.lines), *inline)]
+
+    async def events(self, name: str = "one") -> list[Manifest]:
+        """The Events about a task, as `kubectl describe` shows them."""
+        found = await self.all(EVENTS)
+        return [event for event in found if event["regarding"]["name"] == name]
+
     async def delete(self, ref: Ref) -> None:
         manifest = await self.store.get(ref)
         await self.store.delete(ref, uid=manifest["metadata"]["uid"])
+
+
+async def until(holds: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
+    """Returns what `holds` returns once that is true; for what isn't a task: files, processes, the ledger."""
+    deadline = time.monotonic() + seconds
+    while not (found := holds()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"within {seconds} s there was no {what}")
+        await asyncio.sleep(POLL_SECONDS / 3)
+    return found
+
+
+async def started(ledger: Ledger, tool: str, key: str | None = None, *, count: int = 1) -> tuple[LedgerLine, ...]:
+    """The starts of a tool once the ledger has seen that many."""
+    await until(lambda: len(ledger.starts(tool, key)) >= count, f"start {count} of {tool}")
+    return ledger.starts(tool, key)
+
+
+async def ended(ledger: Ledger, tool: str, key: str | None = None) -> tuple[LedgerLine, ...]:
+    """The ends of a tool's calls once there is one."""
+    await until(lambda: ledger.phase("end", tool, key), f"end of {tool}")
+    return ledger.phase("end", tool, key)
 
 
 def calls(*tools: tuple[str, dict[str, Any]], **step: Any) -> dict[str, Any]:

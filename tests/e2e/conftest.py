@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from aura_operator.store.kube import KubeStore
 from aura_operator.store.leases import WORKER_SELECTOR
 from aura_operator.testing.ledger import Ledger, RunningLedger, running_ledger
+from aura_operator.testing.proxy_thread import ProxyThread
 from hack.install import NAMESPACE
 from hack.kubectl import Kubectl
 from tests.conftest import AnyCluster
@@ -55,19 +59,66 @@ async def stage(cluster: AnyCluster, served_namespace: str, ledger_server: Runni
 
 @pytest.fixture
 def processes(cluster: AnyCluster, served_namespace: str, tmp_path: Path) -> Iterator[Processes]:
-    started = Processes(
-        folder=tmp_path,
-        namespace=served_namespace,
+    """Workers and controllers for the test's own namespace, which it may kill as it likes."""
+    with _ended_well(_processes(cluster, tmp_path, served_namespace), cluster) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def operator(cluster: AnyCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """One controller and one worker for all namespaces, shared by the tests of a module: they leave them running."""
+    admin = Kubectl(cluster.kubeconfig)
+    folder = tmp_path_factory.mktemp("operator")
+    for component in ("worker", "controller"):
+        account = f"--serviceaccount={NAMESPACE}:aura-{component}"
+        admin("create", "clusterrolebinding", f"tests-{component}", f"--clusterrole=aura-{component}", account)
+    try:
+        with _ended_well(_processes(cluster, folder, None), cluster) as started:
+            started.controller()
+            started.worker()
+            yield started
+    finally:
+        admin("delete", "clusterrolebinding", "tests-worker", "tests-controller")
+
+
+def _processes(cluster: AnyCluster, folder: Path, namespace: str | None) -> Processes:
+    return Processes(
+        folder=folder,
+        namespace=namespace,
         operator_namespace=NAMESPACE,
         worker_kubeconfig=cluster.service_account_kubeconfig(NAMESPACE, "aura-worker"),
         controller_kubeconfig=cluster.service_account_kubeconfig(NAMESPACE, "aura-controller"),
     )
-    yield started
-    started.end()
-    # Killed processes leave their Leases behind; the next test's workers would count them as peers for 15 s.
-    admin = Kubectl(cluster.kubeconfig).in_namespace(NAMESPACE)
-    admin("delete", "leases", "--selector", WORKER_SELECTOR)
-    admin("delete", "lease", "aura-controller", "--ignore-not-found")
+
+
+@contextmanager
+def _ended_well(started: Processes, cluster: AnyCluster) -> Iterator[Processes]:
+    try:
+        yield started
+    finally:
+        started.end()
+        # Killed processes leave their Leases behind; the next test's workers would count them as peers for 15 s.
+        admin = Kubectl(cluster.kubeconfig).in_namespace(NAMESPACE)
+        admin("delete", "leases", "--selector", WORKER_SELECTOR)
+        admin("delete", "lease", "aura-controller", "--ignore-not-found")
+
+
+@pytest.fixture
+def proxy(proxy_arguments: dict[str, Any]) -> Iterator[ProxyThread]:
+    """A fault proxy in front of the API server; `through` makes processes go that way."""
+    with ProxyThread(**proxy_arguments) as thread:
+        yield thread
+
+
+@pytest.fixture
+def through(tmp_path: Path) -> Callable[[ProxyThread, Path], Path]:
+    """`through(proxy, processes.worker_kubeconfig)`: the same account's kubeconfig, by way of the proxy."""
+
+    def rewritten(thread: ProxyThread, kubeconfig: Path) -> Path:
+        token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
+        return thread.proxy.kubeconfig(token, tmp_path / f"proxied-{thread.proxy.port}-{kubeconfig.name}")
+
+    return rewritten
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Callable
 
@@ -10,16 +9,7 @@ import pytest
 
 from aura_operator.testing.ledger import Ledger
 from tests.processes import Processes
-from tests.stage import ECHO, Stage, calls, says
-
-REQUIRE = [{"match": "led__once", "effect": "Once", "approval": "Required"}]
-
-
-async def started(ledger: Ledger, tool: str, *, count: int = 1) -> None:
-    """Returns when the ledger has seen the call begin."""
-    async with asyncio.timeout(20):
-        while len(ledger.starts(tool)) < count:
-            await asyncio.sleep(0.01)
+from tests.stage import ECHO, Stage, calls, says, started
 
 
 @pytest.mark.behaviour(3)
@@ -68,7 +58,7 @@ async def test_sigterm_hands_a_task_over_in_the_middle_of_a_model_call(
     await stage.agent([calls(("led__read", {"key": "a"})), says("ok", delay_seconds=1.0)])
     workers = {worker.name: worker for worker in (processes.worker(), processes.worker())}
     await stage.task()
-    await started(ledger, "read")
+    await stage.until("one", lambda status: status.get("progress", {}).get("steps") == 2, "past the read")
     owner = workers[(await stage.status())["owner"]["worker"]]
     owner.signal(signal.SIGTERM)
     status = await stage.done()
