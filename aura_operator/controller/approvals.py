@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import structlog
 
 from aura_operator.controller.schedule import Schedule
@@ -56,13 +58,16 @@ class ApprovalReconciler:
                 self._schedule.at(approval.ref, approval.terms.expires_at)
                 await self._count(approval)
                 return
-            settled = await self._settle(approval, decision)
+            # Side by side: a task that wakes before the other write lands looks again, and waits on if it must.
+            settled, _ = await asyncio.gather(
+                self._settle(approval, decision), self._wake(approval, decision.verdict.value)
+            )
             if settled is None:
                 return
             approval = settled
         self._schedule.at(approval.ref, None)
         self._tasks.approval_seen(approval.ref, approval.request.task, approval.phase)
-        await self._wake(approval)
+        await self._wake(approval, approval.phase)
 
     async def _count(self, approval: ApprovalView) -> None:
         """Shows the votes so far; the status of a new object starts empty, whatever was sent with it."""
@@ -88,11 +93,11 @@ class ApprovalReconciler:
         await self._events.record(manifest, f"Approval{decision.verdict.value}", note, weight=weight)
         return approval_view(manifest)
 
-    async def _wake(self, approval: ApprovalView) -> None:
+    async def _wake(self, approval: ApprovalView, phase: str) -> None:
         ref = task_ref(approval.ref.namespace, approval.request.task)
         try:
             task = task_view(await read_through(self._store, ref, self._clock))
         except NotFoundError:
             return
         if task.run == approval.request.run:
-            await self._tasks.fire(task, approval.ref.name, f"woken: {approval.ref.name} is {approval.phase}")
+            await self._tasks.fire(task, approval.ref.name, f"woken: {approval.ref.name} is {phase}")

@@ -55,7 +55,7 @@ def apply(state: TaskState, entry: Entry) -> TaskState:
     """The state after one more entry. Pure; raises JournalError for an entry that can't follow this state."""
     if state.finished is not None:
         raise JournalError(f"task {state.task}: an entry follows the end of the journal")
-    return replace(_meaning(state, entry), next=state.next + 1)
+    return _meaning(state, entry)
 
 
 def _meaning(state: TaskState, entry: Entry) -> TaskState:

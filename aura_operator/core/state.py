@@ -79,12 +79,11 @@ class ModelTrouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskState:
-    """A task, as its journal tells it. `next` is the number of entries folded so far."""
+    """A task, as its journal tells it."""
 
     task: str
     run: str
     transcript: tuple[Item, ...]
-    next: int = 0
     epoch: int = 0
     worker: str = ""
     incarnation: str = ""

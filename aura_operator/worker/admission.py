@@ -5,8 +5,9 @@ Owns the way from a candidate to a running task, and what is said of one that ca
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -15,12 +16,14 @@ from aura_operator.core.entries import Claimed
 from aura_operator.core.fold import fold
 from aura_operator.core.instants import quantised, to_second_text
 from aura_operator.core.journal import head_after
-from aura_operator.core.lifecycle import Phase
+from aura_operator.core.lifecycle import Phase, WaitKind
 from aura_operator.core.state import initial
-from aura_operator.errors import AuraError, ConfigurationError, ConflictError, NotFoundError
+from aura_operator.errors import AuraError, ConfigurationError, ConflictError, NotFoundError, StoreError
+from aura_operator.store.approvals import approval_ref
 from aura_operator.store.commit import commit
 from aura_operator.store.contract import claim
 from aura_operator.store.recall import SealedSegment, read_journal
+from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
 from aura_operator.worker.claims import ends_only
@@ -61,7 +64,8 @@ async def take(
     running: Callable[[Runner], None],
 ) -> Ended:
     """Claims a task and runs it as far as it goes. `missing`: it can only be ended, for that reason."""
-    claimed = await _claim(means, task, revision)
+    # What the task waited for is read meanwhile: after a decision every millisecond is a person's.
+    claimed, approvals = await asyncio.gather(_claim(means, task, revision), _approvals(means, task))
     if claimed is None:
         return Ended.LOST
     if ends_only(task):
@@ -76,7 +80,7 @@ async def take(
         )
     try:
         async with pool.use(task.ref.namespace, revision) as equipment:
-            run = await _recalled(means, claimed, equipment)
+            run = await _recalled(means, claimed, equipment, approvals)
             runner = Runner(run)
             running(runner)
             return await runner.run()
@@ -119,7 +123,22 @@ async def _claim(means: Means, task: TaskView, revision: str) -> TaskView | None
     return claimed
 
 
-async def _recalled(means: Means, task: TaskView, equipment: Equipment) -> TaskRun:
+async def _approvals(means: Means, task: TaskView) -> dict[str, Manifest]:
+    """The approvals that a task waits for, by name, as they are now; without those that can't be read now."""
+    names = [wait.name for wait in task.waiting_for if wait.kind is WaitKind.APPROVAL]
+
+    async def read(name: str) -> Manifest | None:
+        try:
+            return await means.store.get(approval_ref(task.ref.namespace, name))
+        except StoreError as error:
+            log.debug("approval not read ahead", approval=name, error=str(error))
+            return None
+
+    found = await asyncio.gather(*(read(name) for name in names))
+    return {name: manifest for name, manifest in zip(names, found, strict=True) if manifest is not None}
+
+
+async def _recalled(means: Means, task: TaskView, equipment: Equipment, approvals: Mapping[str, Manifest]) -> TaskRun:
     """The run of a task as its journal tells it. Raises JournalError."""
     segments: list[SealedSegment]
     segments, inline = await read_journal(means.store, task, means.clock)
@@ -129,4 +148,4 @@ async def _recalled(means: Means, task: TaskView, equipment: Equipment) -> TaskR
     )
     contents = Contents(task.manifest)
     await contents.load(means.store, state.transcript, means.clock)
-    return TaskRun(means, task, state, segments, contents, equipment)
+    return TaskRun(means, task, state, segments, contents, equipment, approvals)

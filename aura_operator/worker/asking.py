@@ -35,6 +35,9 @@ async def perform(run: TaskRun, wait: Await) -> None:
 
 async def asked(run: TaskRun, wait: Await) -> Manifest:
     """The AuraApproval of a wait as it is now, created if it wasn't there. Its entry is written first."""
+    known = run.approvals.pop(wait.name, None)
+    if known is not None and approval_view(known).phase != PENDING:
+        return known  # an ended approval stays as it is
     call, requested = _request_of(run, wait)
     await run.writer.barrier()
     manifest = await _manifest(run, wait, call, requested)

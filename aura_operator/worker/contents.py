@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 
 from aura_operator.core.journal import PAYLOAD_LIMIT_BYTES
@@ -11,6 +12,8 @@ from aura_operator.store.clock import Clock
 from aura_operator.store.overflow import payload_object, read_secret, read_stored, secret_object
 from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest
 from aura_operator.worker.writer import Objects
+
+READS_AT_ONCE = 16
 
 
 class Contents:
@@ -42,14 +45,19 @@ class Contents:
 
     async def load(self, store: Store, items: tuple[Item, ...], clock: Clock) -> None:
         """Reads all payloads of a transcript that aren't here yet. Raises JournalError if one is gone."""
-        namespace = self._task["metadata"]["namespace"]
-        for item in items:
-            if not isinstance(item, ModelReply | ToolReturn):
-                continue
-            match item.payload:
+        missing = [item.payload for item in items if isinstance(item, ModelReply | ToolReturn)]
+        some_at_once = asyncio.Semaphore(READS_AT_ONCE)
+
+        async def read(payload: Payload) -> None:
+            namespace = self._task["metadata"]["namespace"]
+            match payload:
                 case Stored(name=name) as stored if name not in self._texts:
-                    self._texts[name] = await read_stored(store, namespace, stored, clock)
+                    async with some_at_once:
+                        self._texts[name] = await read_stored(store, namespace, stored, clock)
                 case Secret(name=name) as secret if name not in self._texts:
-                    self._texts[name] = await read_secret(store, namespace, secret, clock)
+                    async with some_at_once:
+                        self._texts[name] = await read_secret(store, namespace, secret, clock)
                 case _:
                     pass
+
+        await asyncio.gather(*(read(payload) for payload in missing if not isinstance(payload, Inline)))

@@ -27,6 +27,7 @@ from aura_operator.store.resources import SECRETS, Ref
 from aura_operator.worker.revision import read_revision
 
 LINGER_SECONDS = 300.0  # connections of a revision that no task uses are kept so long: parked tasks come back
+SPECS_KEPT = 256
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class EquipmentPool:
         self._store = store
         self._clock = clock
         self._kept: dict[tuple[str, str, str], Equipment] = {}
+        self._specs: dict[tuple[str, str], AgentSpec] = {}
         self._idle_since: dict[tuple[str, str, str], float] = {}
         self._building = asyncio.Lock()
 
@@ -76,7 +78,7 @@ class EquipmentPool:
         """The equipment of a revision, for the time of the block. Raises ConfigurationError."""
         async with self._building:
             await self._sweep()
-            spec = await read_revision(self._store, namespace, revision, self._clock)
+            spec = await self._spec(namespace, revision)
             secrets, version = await self._secrets(namespace, spec)
             key = (namespace, revision, version)
             equipment = self._kept.get(key)
@@ -95,6 +97,15 @@ class EquipmentPool:
         for equipment in self._kept.values():
             await equipment.aclose()
         self._kept.clear()
+
+    async def _spec(self, namespace: str, revision: str) -> AgentSpec:
+        """The revision's spec; its name says its content, so it is read once."""
+        key = (namespace, revision)
+        if key not in self._specs:
+            if len(self._specs) >= SPECS_KEPT:
+                self._specs.clear()
+            self._specs[key] = await read_revision(self._store, namespace, revision, self._clock)
+        return self._specs[key]
 
     async def _sweep(self) -> None:
         now = self._clock.boot()

@@ -55,6 +55,7 @@ class TaskRun:
         segments: list[SealedSegment],
         contents: Contents,
         equipment: Equipment,
+        approvals: Mapping[str, Manifest],
     ) -> None:
         assert task.journal is not None
         self.means = means
@@ -63,6 +64,7 @@ class TaskRun:
         self.contents = contents
         self.equipment = equipment
         self.conversation = Conversation(equipment.spec.system_prompt, contents.text)
+        self.approvals = dict(approvals)  # as they were at the claim; each is looked at once
         self.decisions: dict[tuple[int, int], Decision] = {}
         self.arguments: dict[int, str] = {}  # of the calls that this owner has planned; a recovery reads them back
         self.wake = Wake()
