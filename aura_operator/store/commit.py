@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import structlog
+
 from aura_operator.errors import (
     ConflictError,
     ForbiddenError,
@@ -23,8 +25,11 @@ from aura_operator.store.clock import Clock
 from aura_operator.store.contract import Write
 from aura_operator.store.resources import Manifest, Ref
 
+log = structlog.get_logger()
+
 FIRST_DELAY_SECONDS = 0.05
 LONGEST_DELAY_SECONDS = 2.0
+FIRST_LOGGED_SECONDS = 0.8
 
 
 async def commit(store: Store, write: Write, clock: Clock) -> Manifest:
@@ -68,7 +73,10 @@ class Backoff:
         self._clock = clock
         self._seconds = FIRST_DELAY_SECONDS
 
-    async def wait(self, error: StoreError) -> None:
+    async def wait(self, error: StoreError | None) -> None:
+        """Waits before a request is made again. `error`: what the last one met; None: it went well, but too soon."""
+        if error is not None and FIRST_LOGGED_SECONDS <= self._seconds < 2 * FIRST_LOGGED_SECONDS:
+            log.warning("still waiting for the API server", error=str(error))  # once; it may take long
         asked = error.retry_after if isinstance(error, UnavailableError) else None
         await self._clock.sleep(min(asked or self._seconds, 2 * LONGEST_DELAY_SECONDS))
         self._seconds = min(self._seconds * 2, LONGEST_DELAY_SECONDS)
