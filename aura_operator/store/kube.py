@@ -17,7 +17,13 @@ from kubernetes.aio.client import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
-from aura_operator.errors import ConfigurationError, ContentRejectedError, OutcomeUnknownError
+from aura_operator.errors import (
+    ConfigurationError,
+    ContentRejectedError,
+    NotFoundError,
+    OutcomeUnknownError,
+    TestFailedError,
+)
 from aura_operator.store.answers import error_of
 from aura_operator.store.client import Op, Page, Selection, WatchEvent, WatchKind
 from aura_operator.store.resources import Manifest, Ref, Resource
@@ -102,7 +108,10 @@ class KubeStore:
     async def delete(self, ref: Ref, *, uid: str) -> None:
         body = orjson.dumps({"preconditions": {"uid": uid}, "propagationPolicy": "Background"})
         path = _path(ref.resource, ref.namespace, ref.name)
-        await self._request("DELETE", path, what=f"deleting {ref}", body=body)
+        try:
+            await self._request("DELETE", path, what=f"deleting {ref}", body=body)
+        except TestFailedError as error:  # 409: the precondition says that this is another object
+            raise NotFoundError(f"{ref} with uid {uid} is gone: {error}") from error
 
     async def list(self, selection: Selection, *, limit: int = 500, more: str | None = None) -> Page:
         params = _selectors(selection) | {"limit": str(limit)} | ({"continue": more} if more else {})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import zlib
 from hashlib import sha256
 from typing import Any
 
@@ -71,7 +72,7 @@ async def ensure(store: Store, resource: Resource, manifest: Manifest) -> None:
         found = await store.get(Ref(resource=resource, namespace=metadata["namespace"], name=metadata["name"]))
         body = "data" if resource == SECRETS else "spec"
         owners = [owner["uid"] for owner in found["metadata"].get("ownerReferences", ())]
-        if found[body] != manifest[body] or owners != [metadata["ownerReferences"][0]["uid"]]:
+        if found.get(body) != manifest[body] or owners != [metadata["ownerReferences"][0]["uid"]]:
             raise ContentRejectedError(
                 f"{resource.kind} {metadata['namespace']}/{metadata['name']} is there with another owner or content; "
                 f"it was not written by this operator: delete it"
@@ -90,29 +91,40 @@ async def ensure_through(store: Store, resource: Resource, manifest: Manifest, c
 
 async def read_stored(store: Store, namespace: str, stored: Stored, clock: Clock) -> str:
     """The text of a large payload. Raises JournalError if it is gone or was changed."""
-    text = _decoded(await _read(store, Ref(resource=CHECKPOINTS, namespace=namespace, name=stored.name), clock))
+    ref = Ref(resource=CHECKPOINTS, namespace=namespace, name=stored.name)
+    text = _decoded(await _read(store, ref, clock), ref)
     if sha256(text.encode()).hexdigest() != stored.sha256:
-        raise JournalError(f"AuraCheckpoint {namespace}/{stored.name} was changed from outside; the task can't go on")
+        raise _changed(ref)
     return text
 
 
 async def read_secret(store: Store, namespace: str, secret: Secret, clock: Clock) -> str:
-    """The text of a sensitive payload. Raises JournalError if it is gone."""
-    manifest = await _read(store, Ref(resource=SECRETS, namespace=namespace, name=secret.name), clock)
-    return base64.b64decode(manifest["data"][SECRET_KEY]).decode()
+    """The text of a sensitive payload. Raises JournalError if it is gone or was changed."""
+    ref = Ref(resource=SECRETS, namespace=namespace, name=secret.name)
+    manifest = await _read(store, ref, clock)
+    try:
+        text = base64.b64decode(manifest["data"][SECRET_KEY]).decode()
+    except (KeyError, ValueError) as error:
+        raise _changed(ref) from error
+    if len(text.encode()) != secret.size_bytes:
+        raise _changed(ref)
+    return text
 
 
 async def read_segment(store: Store, namespace: str, name: str, clock: Clock) -> Segment:
-    """A sealed stretch of a journal. Raises JournalError if it is gone."""
-    manifest = await _read(store, Ref(resource=CHECKPOINTS, namespace=namespace, name=name), clock)
-    journal = manifest["spec"]["journal"]
+    """A sealed stretch of a journal. Raises JournalError if it is gone or is something else."""
+    ref = Ref(resource=CHECKPOINTS, namespace=namespace, name=name)
+    manifest = await _read(store, ref, clock)
+    journal = manifest["spec"].get("journal")
+    if journal is None:
+        raise _changed(ref)
     return Segment(
         first=journal["first"],
         next=journal["next"],
         head_before=journal["headBefore"],
         head=journal["head"],
-        lines=tuple(_decoded(manifest).split("\n")),
-        previous=tuple(journal["previous"]),
+        lines=tuple(_decoded(manifest, ref).split("\n")),
+        previous=tuple(journal.get("previous", ())),
     )
 
 
@@ -154,7 +166,16 @@ def _encoded(text: str) -> tuple[str, str]:
     return ("GzipBase64", packed) if len(packed) < len(dumps(text)) else ("Plain", text)
 
 
-def _decoded(manifest: Manifest) -> str:
+def _decoded(manifest: Manifest, ref: Ref) -> str:
     spec = manifest["spec"]
     data: str = spec["data"]
-    return gzip.decompress(base64.b64decode(data)).decode() if spec["encoding"] == "GzipBase64" else data
+    if spec["encoding"] == "Plain":
+        return data
+    try:
+        return gzip.decompress(base64.b64decode(data)).decode()
+    except (ValueError, OSError, EOFError, zlib.error) as error:  # not base64, not gzip, cut, damaged
+        raise _changed(ref) from error
+
+
+def _changed(ref: Ref) -> JournalError:
+    return JournalError(f"{ref}, a part of the journal, was changed from outside; the task can't go on")

@@ -56,5 +56,10 @@ async def _segments(store: Store, namespace: str, last: str, clock: Clock) -> li
 
     parts = [await read(last)]
     while parts[0].segment.first > 0 and parts[0].segment.previous:
-        parts[:0] = await asyncio.gather(*(read(name) for name in parts[0].segment.previous))
+        earliest = parts[0]
+        parts[:0] = await asyncio.gather(*(read(name) for name in earliest.segment.previous))
+        if parts[0].segment.first >= earliest.segment.first:
+            raise JournalError(
+                f"AuraCheckpoint {namespace}/{earliest.name} names {parts[0].name} as earlier than itself"
+            )
     return parts
