@@ -63,12 +63,9 @@ def _changed(parent: Any, token: str, op: Op) -> bool:
         return _changed_list(parent, token, op.op, value)
     if not isinstance(parent, dict):
         return False
-    if op.op != "add" and token not in parent:
-        return False
     if op.op == "remove":
-        del parent[token]
-    else:
-        parent[token] = value
+        return parent.pop(token, _MISSING) is not _MISSING
+    parent[token] = value  # replace, too, adds what isn't there (seen on 1.36; the RFC would refuse)
     return True
 
 

@@ -8,10 +8,24 @@ import pytest
 
 from aura_operator.store.clock import SystemClock
 from aura_operator.store.kube import KubeStore
-from aura_operator.testing.faulty import FaultyStore, LoseAnswer, calls
+from aura_operator.store.resources import Ref
+from aura_operator.testing.faulty import Call, FaultyStore, LoseAnswer, Predicate, calls
 from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.store_checks import Ground
 from tests.conftest import AnyCluster
+
+
+def first_creation_of_each() -> Predicate:
+    """Each object's first creation: the second one must be told that it is there already."""
+    tried: set[Ref | None] = set()
+
+    def is_first(call: Call) -> bool:
+        if call.method != "create" or call.ref in tried:
+            return False
+        tried.add(call.ref)
+        return True
+
+    return is_first
 
 
 @pytest.fixture(params=["memory", "lost answers", "api server"])
@@ -27,5 +41,5 @@ async def ground(request: pytest.FixtureRequest) -> AsyncIterator[Ground]:
     faulty = FaultyStore(memory, clock)
     if request.param == "lost answers":
         faulty.add(LoseAnswer(), calls("patch"))
-        faulty.add(LoseAnswer(), calls("create"))
+        faulty.add(LoseAnswer(), first_creation_of_each())
     yield Ground(store=faulty, user_store=memory, clock=clock, namespace="test")
