@@ -91,12 +91,6 @@ def test_its_agent_with_a_real_model_is_accepted(own_cluster: Cluster) -> None:
     assert "auratask.aura.mezmo.com/checkout-" in names
 
 
-def test_every_file_that_it_names_is_there() -> None:
-    named = set(re.findall(r"(?<![\w/])(?:examples|charts|hack|docs)/[\w./-]*\w", README))
-    assert named
-    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
-
-
 def _end_session(leader: int) -> None:
     """Ends whatever a script that failed has left in the background."""
     try:
