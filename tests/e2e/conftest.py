@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from aura_operator.store.client import put
 from aura_operator.store.kube import KubeStore
 from aura_operator.store.leases import WORKER_SELECTOR
+from aura_operator.store.resources import Manifest
+from aura_operator.store.view import task_ref
 from aura_operator.testing.ledger import Ledger, RunningLedger, running_ledger
 from aura_operator.testing.proxy_thread import ProxyThread
 from hack.install import NAMESPACE
@@ -130,3 +133,22 @@ def approve(kubectl_as: Callable[[str], Kubectl]) -> Callable[..., None]:
         kubectl_as(by)("patch", "auraapproval", approval, "--type=merge", "--patch", json.dumps(body))
 
     return decide
+
+
+@pytest.fixture
+def once_required() -> list[dict[str, Any]]:
+    """The rule that makes `led__once` need a person."""
+    return [{"match": "led__once", "effect": "Once", "approval": "Required"}]
+
+
+@pytest.fixture
+async def as_worker(cluster: AnyCluster, stage: Stage) -> AsyncIterator[Callable[..., Awaitable[Manifest]]]:
+    """`as_worker("one", epoch=3)`: writes status fields of a task with the worker's rights, as no user may."""
+    store = await KubeStore.connect(str(cluster.service_account_kubeconfig(NAMESPACE, "aura-worker")))
+
+    async def write(task: str, **fields: Any) -> Manifest:
+        ops = [put(f"/status/{name}", value) for name, value in fields.items()]
+        return await store.patch(task_ref(stage.namespace, task), ops, subresource="status")
+
+    yield write
+    await store.aclose()
