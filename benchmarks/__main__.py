@@ -1,17 +1,17 @@
-"""`python -m benchmarks [GROUP…]`: groups are steps, latency, memory; all by default."""
+"""`python -m benchmarks [GROUP…]`: groups are steps and latency; both by default."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
-from benchmarks import figures, place, steps
+from benchmarks import figures, latency, place, steps
+from hack.cluster import Cluster
 
-Group = Callable[[Path, str], Awaitable[list[figures.Figure]]]
+Group = Callable[[Cluster, str], Awaitable[list[figures.Figure]]]
 
-GROUPS: dict[str, Group] = {"steps": steps.measure}
+GROUPS: dict[str, Group] = {"steps": steps.measure, "latency": latency.measure}
 
 
 def main(names: list[str]) -> int:
@@ -22,15 +22,15 @@ def main(names: list[str]) -> int:
     with place.cluster() as cluster:
         version = place.kubernetes_version(cluster)
         for name in names or list(GROUPS):
-            measured = asyncio.run(_measured(GROUPS[name], cluster.kubeconfig, place.namespace(cluster)))
+            measured = asyncio.run(_measured(GROUPS[name], cluster, place.namespace(cluster)))
             figures.write(name, measured, kubernetes=version)
             for figure in measured:
                 print(figure.line(), flush=True)
     return 0
 
 
-async def _measured(group: Group, kubeconfig: Path, namespace: str) -> list[figures.Figure]:
-    return await group(kubeconfig, namespace)
+async def _measured(group: Group, cluster: Cluster, namespace: str) -> list[figures.Figure]:
+    return await group(cluster, namespace)
 
 
 if __name__ == "__main__":

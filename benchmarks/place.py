@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import structlog
 
 from aura_operator.core.ownership import Owner, incarnation_of
 from aura_operator.store.clock import SystemClock
@@ -28,6 +31,7 @@ def cluster() -> Iterator[Cluster]:
     """A cluster of its own, gone afterwards."""
     bench = Cluster(NAME)
     bench.up()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     try:
         install(bench.kubeconfig, values={"scope": {"clusterWide": True}})
         yield bench

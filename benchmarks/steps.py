@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from aura_operator.core.effects import Effect
 from aura_operator.core.lifecycle import Phase
@@ -17,13 +16,14 @@ from benchmarks.figures import Figure, median, percentile
 from benchmarks.instant import Instant, InstantPool
 from benchmarks.place import Seat, seat
 from benchmarks.pods import pod_json
+from hack.cluster import Cluster
 
 STEPS = 500
 WINDOW = 20  # steps on each side that stand for "at step n"
 
 
-async def measure(kubeconfig: Path, namespace: str) -> list[Figure]:
-    async with seat(kubeconfig) as here:
+async def measure(cluster: Cluster, namespace: str) -> list[Figure]:
+    async with seat(cluster.kubeconfig) as here:
         appends = await raw.appends(here.store, namespace, 300)
         floor = median(appends)
         figures = [

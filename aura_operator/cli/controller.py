@@ -11,7 +11,7 @@ from functools import partial
 import click
 import structlog
 
-from aura_operator.cli import options
+from aura_operator.cli import memory, options
 from aura_operator.errors import AuraError
 from aura_operator.telemetry import logs
 
@@ -34,6 +34,7 @@ def controller(
     pod_uid: str | None,
 ) -> None:
     """Repair, wake and settle until SIGTERM; one of several leads."""
+    memory.be_frugal()
     from aura_operator.controller.controller import ControllerSettings
 
     logs.configure(log_level, json_lines=log_format == "json")

@@ -12,7 +12,7 @@ import uuid
 import click
 import structlog
 
-from aura_operator.cli import options
+from aura_operator.cli import memory, options
 from aura_operator.errors import AuraError, FencedError
 from aura_operator.telemetry import logs
 
@@ -41,6 +41,7 @@ def worker(
     drain_seconds: float,
 ) -> None:
     """Run tasks until SIGTERM; then hand them over."""
+    memory.be_frugal()
     from aura_operator.worker.worker import WorkerSettings
 
     logs.configure(log_level, json_lines=log_format == "json")
