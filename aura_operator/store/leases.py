@@ -54,7 +54,8 @@ def takeover(found: Manifest, *, holder: str, now: float, annotations: dict[str,
         put("/spec/acquireTime", to_micro_text(now)),
         put("/spec/renewTime", to_micro_text(now)),
         put("/spec/leaseTransitions", spec.get("leaseTransitions", 0) + 1),
-        *(put(f"/metadata/annotations/{_escaped(name)}", value) for name, value in annotations.items()),
+        # As a whole: a single one can't be set where there are none, and a Lease like that could never be taken.
+        put("/metadata/annotations", found["metadata"].get("annotations", {}) | annotations),
     ]
 
 
