@@ -139,6 +139,9 @@ class FaultyStore:
         async for event in self.inner.watch(selection, resource_version):
             yield event
 
+    async def fields(self, resource: Resource, part: str) -> set[str]:
+        return await self._through(self._call("fields", resource), lambda: self.inner.fields(resource, part))
+
     async def aclose(self) -> None:
         await self.inner.aclose()
 

@@ -1,7 +1,7 @@
 """The Store in memory: as honest as our code needs it, for tests that want thousands of writes in a second.
 
-Owns objects, versions and collection with the owner; watches are memory_watch.py's, schema, rules, patches and
-selectors have modules of their own. It has no admission, so nobody is refused for who he is.
+Owns objects, versions and collection with the owner; watches are memory_watch.py's; schema, rules, patches and
+selectors have modules of their own. Of admission it has what is filed and stamped; nobody is refused for who he is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aura_operator.errors import (
 from aura_operator.store.client import Op, Page, Selection, WatchEvent
 from aura_operator.store.clock import Clock, SystemClock
 from aura_operator.store.kube import MAX_BODY_BYTES
-from aura_operator.store.resources import TASKS, Manifest, Ref, Resource
+from aura_operator.store.resources import APPROVALS, TASKS, Manifest, Ref, Resource
 from aura_operator.testing import memory_rules, memory_schema, memory_select
 from aura_operator.testing.memory_patch import copied, patched
 from aura_operator.testing.memory_watch import History
@@ -33,7 +33,7 @@ MAX_OBJECT_BYTES = 1_500_000  # etcd's bound
 
 
 class MemoryStore:
-    """Objects of any kind. `user` is stamped on tasks as their requester, as admission does.
+    """Objects of any kind. `user` is the requester of tasks that name none, and whoever votes.
 
     Every request yields to the loop before it is carried out and before it is answered, so that requests made side by
     side meet in every order that a test's schedule allows.
@@ -61,7 +61,7 @@ class MemoryStore:
         _check_size(len(orjson.dumps(manifest)), MAX_BODY_BYTES, what)
         if ref in self._objects:
             raise AlreadyExistsError(f"{what}: it is there already (409)")
-        created = self._born(resource, copied(manifest))
+        created = self._filed(resource, self._born(resource, copied(manifest)))
         memory_schema.check(resource, created, what)
         memory_rules.check(resource, None, created, what)
         if not dry_run:
@@ -77,7 +77,7 @@ class MemoryStore:
         old = self._found(ref, what)
         if subresource is not None and (subresource != "status" or not _has_status(ref.resource)):
             raise NotFoundError(f"{what}: the server could not find {subresource} of it (404)")
-        new = _merged(ref.resource, old, patched(old, ops, what), subresource)
+        new = self._filed(ref.resource, _merged(ref.resource, old, patched(old, ops, what), subresource))
         memory_schema.defaulted(ref.resource, new)
         memory_schema.check(ref.resource, new, what)
         memory_rules.check(ref.resource, old, new, what)
@@ -130,6 +130,10 @@ class MemoryStore:
         async for event in self._history.events(selection, resource_version):
             yield event
 
+    async def fields(self, resource: Resource, part: str) -> set[str]:
+        await asyncio.sleep(0)
+        return memory_schema.fields(resource, part)
+
     async def aclose(self) -> None:
         """Nothing is held open."""
 
@@ -174,6 +178,15 @@ class MemoryStore:
         if resource == TASKS:
             manifest["spec"].setdefault("requester", self._user)
         return memory_schema.defaulted(resource, manifest)
+
+    def _filed(self, resource: Resource, manifest: Manifest) -> Manifest:
+        """Moves a vote to where admission files it."""
+        spec = manifest.get("spec", {})
+        if resource == APPROVALS and "decision" in spec:
+            votes = spec.get("decisions", {}) | {self._user: spec["decision"]}
+            rest = {name: value for name, value in spec.items() if name != "decision"}
+            return manifest | {"spec": rest | {"decisions": votes}}
+        return manifest
 
     def _keep(self, ref: Ref, old: Manifest | None, new: Manifest) -> None:
         new["metadata"]["resourceVersion"] = self._history.happened(ref.resource, old, new)

@@ -53,6 +53,8 @@ def _approval(old: Manifest | None, new: Manifest) -> Iterator[str]:
     ):
         yield "Approved needs a full quorum and no denial"
     if old is None:
+        if votes:
+            yield "an approval starts undecided"  # admission's, and what a worker asks it for when it starts
         return
     before, was = old["status"], old["spec"]
     if before["phase"] != "Pending" and _of(before, "phase", "choice", "decidedAt") != _of(

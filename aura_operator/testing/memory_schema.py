@@ -33,6 +33,13 @@ def definition_of(resource: Resource) -> Definition | None:
     return None if model is None else model.definition
 
 
+def fields(resource: Resource, part: str) -> set[str]:
+    """The names of the fields that `spec` or `status` of a kind has."""
+    if resource.plural not in MODELS:
+        return set()
+    return set(_schema(resource.plural)["properties"].get(part, {}).get("properties", ()))
+
+
 def defaulted(resource: Resource, manifest: Manifest) -> Manifest:
     """The object with its schema's defaults filled in, in place."""
     if resource.plural in MODELS:

@@ -56,7 +56,7 @@ class Ground:
         name = f"t-{uuid.uuid4().hex[:10]}"
         return task_view(await self.user_store.create(TASKS, new(TASKS, self.namespace, name, spec=body)))
 
-    async def approval(self, task: TaskView) -> Ref:
+    async def approval(self, task: TaskView, **terms: Any) -> Ref:
         spec = {
             "request": {
                 "task": task.ref.name,
@@ -71,6 +71,7 @@ class Ground:
             "approvers": {"users": ["bob"]},
             "requester": "alice",
             "expiresAt": "2126-11-29T03:40:00Z",
+            **terms,
         }
         name = f"{task.ref.name}-1"
         await self.user_store.create(APPROVALS, new(APPROVALS, self.namespace, name, spec=spec))

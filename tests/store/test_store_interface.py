@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from aura_operator.core.approvals import judge
 from aura_operator.errors import (
     AlreadyExistsError,
     ContentRejectedError,
@@ -16,7 +17,9 @@ from aura_operator.errors import (
     TestFailedError,
     WatchExpiredError,
 )
+from aura_operator.store.approvals import approval_view
 from aura_operator.store.client import Op, Selection, Store, WatchEvent, WatchKind, put, remove, test
+from aura_operator.store.contract import settle_approval
 from aura_operator.store.leases import lease_ref, new_lease, renewal, takeover
 from aura_operator.store.resources import CHECKPOINTS, LEASES, TASKS, Manifest, Ref, new
 from aura_operator.store.view import task_ref
@@ -175,6 +178,25 @@ async def test_a_kind_without_status_has_no_such_endpoint(ground: Ground, store:
             [put("/status", {})],
             subresource="status",
         )
+
+
+async def test_the_fields_that_the_server_knows(ground: Ground, store: Store) -> None:
+    assert {"agentRef", "desired", "steering"} <= await store.fields(TASKS, "spec")
+    assert {"phase", "checkpoint", "lastEnd"} <= await store.fields(TASKS, "status")
+    assert "owner" not in await store.fields(TASKS, "spec")
+
+
+async def test_a_vote_is_filed_under_its_voters_name(ground: Ground, store: Store) -> None:
+    approval = await ground.approval(await ground.task(), approvers={"users": ["bob", "admin", "tester"]})
+    voted = await store.patch(approval, [put("/spec/decision", {"approved": True, "reason": "ok"})])
+    assert "decision" not in voted["spec"]
+    (vote,) = voted["spec"]["decisions"].values()
+    assert vote == {"approved": True, "reason": "ok"}
+    view = approval_view(voted)
+    decision = judge(view.terms, view.votes, 1.0)
+    assert decision is not None
+    settled = await ground.do(settle_approval(view.ref, view.uid, decision, votes=view.count, now=1.0))
+    assert settled["status"]["phase"] == "Approved"
 
 
 # Lists
