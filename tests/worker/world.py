@@ -1,0 +1,349 @@
+"""A world in one event loop: a store in memory, a controller, a person who answers, and workers that can be killed.
+
+Owns the fakes of model, tools and processes. Everything between them is the product: claims, runner, journal,
+reconcilers. Time is virtual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
+from aura_operator.agent import reply
+from aura_operator.agent.conversation import Conversation
+from aura_operator.agent.model import ModelClient, ModelTurn
+from aura_operator.agent.specs import CallStatus, ToolOutcome, ToolSpec
+from aura_operator.agent.tools import Toolbox
+from aura_operator.api.agent import AgentSpec
+from aura_operator.controller.approvals import ApprovalReconciler
+from aura_operator.controller.owners import Owners
+from aura_operator.controller.schedule import Schedule
+from aura_operator.controller.tasks import TaskReconciler
+from aura_operator.core.decide import Limits
+from aura_operator.core.effects import Effect, ToolRule
+from aura_operator.core.entries import Usage
+from aura_operator.core.ownership import Owner, incarnation_of
+from aura_operator.core.transcript import Item, ModelReply
+from aura_operator.store.approvals import PENDING, approval_view
+from aura_operator.store.client import Selection, put
+from aura_operator.store.events import EventRecorder
+from aura_operator.store.follow import Change, follow
+from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
+from aura_operator.store.resources import APPROVALS, LEASES, TASKS, Manifest, Ref, new
+from aura_operator.store.view import TaskView, task_ref, task_view
+from aura_operator.testing.clock import FakeClock
+from aura_operator.testing.faulty import Call, FaultyStore
+from aura_operator.testing.memory import MemoryStore
+from aura_operator.worker.admission import take
+from aura_operator.worker.claims import takeable
+from aura_operator.worker.equipment import Equipment, EquipmentPool
+from aura_operator.worker.lease import WorkerLease
+from aura_operator.worker.runner import Runner
+from aura_operator.worker.taskrun import Means
+
+NAMESPACE, HOME = "n", "aura-system"
+ONE = task_ref(NAMESPACE, "one")
+
+Turn = Sequence[str]
+"""The tools that the model calls side by side; after the last turn it answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One call that reached the tool server."""
+
+    tool: str
+    key: str
+    epoch: int
+    life: int
+
+
+class World:
+    """`turns` is the model's program. The tools are `s__read`, `s__idempotent`, `s__once` and `s__approved` (Once, with
+    a person's approval); each takes `tool_seconds`."""
+
+    def __init__(self, turns: Sequence[Turn], *, choice: str = "Done", recoveries: int = 100) -> None:
+        self.clock = FakeClock()
+        self.memory = MemoryStore(self.clock, user="bob")
+        self.ledger: list[Line] = []
+        self.tool_seconds = 1.0
+        self.turns = turns
+        self.choice = choice
+        self.answering = True
+        self.limits = Limits(recoveries=recoveries)
+        self.lives = 0
+        self._owners = Owners(self.clock.boot())
+        self._schedule = Schedule(self.clock)
+        events = EventRecorder(self.memory, self.clock, component="controller", instance="c")
+        self._tasks = TaskReconciler(self.memory, self.clock, self._owners, self._schedule, events, HOME)
+        self._approvals = ApprovalReconciler(self.memory, self.clock, self._tasks, self._schedule, events)
+
+    async def create(self, **spec: Any) -> TaskView:
+        body = {"agentRef": {"name": "sre"}, "input": "go", **spec}
+        return task_view(await self.memory.create(TASKS, new(TASKS, NAMESPACE, "one", spec=body)))
+
+    async def task(self) -> TaskView:
+        return task_view(await self.memory.get(ONE))
+
+    async def status(self) -> Manifest:
+        return cast(Manifest, (await self.memory.get(ONE))["status"])
+
+    async def ended(self) -> Manifest:
+        """The status of the task once it has ended; an hour is plenty."""
+        async with asyncio.timeout(3600):
+            async for seen in follow(self.memory, Selection(resource=TASKS), self.clock):
+                if seen.change is Change.SET and task_view(seen.object).phase.terminal:
+                    break
+        return await self.status()
+
+    def starts(self, tool: str) -> int:
+        return sum(line.tool == tool for line in self.ledger)
+
+    @asynccontextmanager
+    async def controlled(self) -> AsyncIterator[None]:
+        """With the controller running, and a person who answers what is asked."""
+        async with asyncio.TaskGroup() as group:
+            loops = [
+                group.create_task(work)
+                for work in (self._keep_contact(), self._leases(), self._task_events(), self._approval_events())
+            ]
+            loops.append(group.create_task(self._schedule.run(self._look)))
+            yield
+            for loop in loops:
+                loop.cancel()
+
+    # The controller, without kopf: the same reconcilers, told by follow().
+
+    async def _keep_contact(self) -> None:
+        while True:
+            self._owners.contact(self.clock.boot())
+            for owner in self._owners.all():
+                proof = self._owners.proof(owner, self.clock.boot())
+                if proof is not None:
+                    await self._tasks.orphaned(owner, proof)
+            await self.clock.sleep(1.0)
+
+    async def _leases(self) -> None:
+        selection = Selection(resource=LEASES, namespace=HOME, labels=WORKER_SELECTOR)
+        async for seen in follow(self.memory, selection, self.clock):
+            if seen.change is Change.SET:
+                self._owners.lease(seen.object, self.clock.boot())
+                for owner in self._owners.of_worker(seen.object["metadata"]["name"]):
+                    proof = self._owners.proof(owner, self.clock.boot())
+                    if proof is not None:
+                        await self._tasks.orphaned(owner, proof)
+            elif seen.change is Change.GONE:
+                self._owners.lease_gone(seen.object["metadata"]["name"])
+
+    async def _task_events(self) -> None:
+        async for seen in follow(self.memory, Selection(resource=TASKS), self.clock):
+            if seen.change is Change.SET:
+                await self._tasks.reconcile(task_view(seen.object))
+
+    async def _approval_events(self) -> None:
+        async for seen in follow(self.memory, Selection(resource=APPROVALS), self.clock):
+            if seen.change is Change.SET:
+                await self._approvals.reconcile(approval_view(seen.object))
+                await self._answer(seen.object)
+
+    async def _answer(self, manifest: Manifest) -> None:
+        view = approval_view(manifest)
+        if not self.answering or view.phase != PENDING or view.votes:
+            return
+        vote = {"approved": True, "reason": "ok"}
+        if view.request.kind.value == "InDoubt":
+            vote["choice"] = self.choice
+        await self.memory.patch(view.ref, [put("/spec/decision", vote)])
+
+    async def _look(self, ref: Ref) -> None:
+        await (self._tasks.look(ref) if ref.resource == TASKS else self._approvals.look(ref))
+
+    # Workers
+
+    def life(self, name: str = "w", *, dies_at: int | None = None) -> Life:
+        """The next life of a worker's process. `dies_at`: the point (see Life) at which it is killed."""
+        self.lives += 1
+        return Life(world=self, name=name, number=self.lives, dies_at=dies_at)
+
+
+@dataclass(kw_only=True)
+class Life:
+    """One process. It passes points, counted from 1: before and after each request to the store, and before, in and
+    after each tool call. Killed at one, nothing of it reaches the store or a tool server any more."""
+
+    world: World
+    name: str
+    number: int
+    dies_at: int | None
+    passed: int = 0
+    points: list[str] = field(default_factory=list)
+    dead: bool = False
+    runner: Runner | None = None
+
+    def __post_init__(self) -> None:
+        world = self.world
+        self.store = FaultyStore(world.memory, world.clock)
+        self.store.before = lambda call: self.point(f"before {_named(call)}")
+        self.store.after = lambda call: self.point(f"after {_named(call)}")
+        self.owner = Owner(worker=self.name, incarnation=incarnation_of(f"pod-{self.name}", str(self.number)))
+        self.lease = WorkerLease(
+            self.store,
+            world.clock,
+            lease_ref(HOME, self.name),
+            incarnation=self.owner.incarnation,
+            pod_uid=f"pod-{self.name}",
+            pod_owner=None,
+            free_slots=lambda: 8,
+        )
+        self.means = Means(
+            store=self.store,
+            clock=world.clock,
+            lease=self.lease,
+            owner=self.owner,
+            events=EventRecorder(self.store, world.clock, component="worker", instance=self.name),
+        )
+        self._killed = asyncio.Event()
+
+    async def point(self, name: str) -> None:
+        if self.dead:
+            raise asyncio.CancelledError  # whatever a dead process still wants to do
+        self.passed += 1
+        self.points.append(name)
+        if self.passed == self.dies_at:
+            self.kill()
+            await asyncio.Event().wait()
+
+    def kill(self) -> None:
+        self.dead = True
+        self._killed.set()
+
+    async def run(self) -> None:
+        """Lives until killed, or cancelled."""
+        living = asyncio.ensure_future(self._live())
+        killed = asyncio.ensure_future(self._killed.wait())
+        try:
+            await asyncio.wait({living, killed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended = living.done()
+            self.dead = True
+            living.cancel()
+            killed.cancel()
+            await asyncio.gather(living, killed, return_exceptions=True)
+        if ended:
+            living.result()
+
+    async def _live(self) -> None:
+        world = self.world
+        await self.lease.acquire()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.lease.keep())
+            selection = Selection(resource=TASKS, fields="status.phase=Pending")
+            async for seen in follow(world.memory, selection, world.clock):
+                if seen.change is Change.SET and takeable(task := task_view(seen.object)):
+                    await take(
+                        self.means, cast(EquipmentPool, self), task, "sre-1", missing=None, running=self._running
+                    )
+
+    def _running(self, runner: Runner) -> None:
+        self.runner = runner
+
+    @asynccontextmanager
+    async def use(self, namespace: str, revision: str) -> AsyncIterator[Equipment]:
+        """The part of EquipmentPool that admission uses."""
+        yield Equipment(
+            spec=AGENT,
+            model=cast(ModelClient, _Model(self.world)),
+            toolbox=cast(Toolbox, _Tools(self)),
+            rules=RULES,
+            limits=self.world.limits,
+            server_timeouts={},
+        )
+
+
+def _named(call: Call) -> str:
+    what = call.resource.plural
+    return f"{call.method} {what}" + ("/" + call.ref.name.partition("-")[0] if call.ref else "")
+
+
+AGENT = AgentSpec.model_validate(
+    {"model": {"name": "scripted:none"}, "approvals": {"approvers": {"users": ["bob"]}, "fourEyes": False}}
+)
+RULES = (
+    ToolRule(match="s__read", effect=Effect.READ),
+    ToolRule(match="s__idempotent", effect=Effect.IDEMPOTENT, approval_required=False),
+    ToolRule(match="s__once", effect=Effect.ONCE, approval_required=False),
+    ToolRule(match="s__approved", effect=Effect.ONCE, approval_required=True),
+)
+TOOLS = {
+    rule.match: ToolSpec(
+        name=rule.match,
+        server="s",
+        description="",
+        input_schema={"type": "object"},
+        schema_digest="sha256:" + "0" * 64,
+    )
+    for rule in RULES
+}
+
+
+class _Model:
+    """Says the next turn of the program; how far it is stands in the transcript."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def respond(
+        self, conversation: Conversation, transcript: Sequence[Item], tools: Sequence[ToolSpec]
+    ) -> ModelTurn:
+        conversation.messages(transcript)  # refuses a journal that makes no conversation
+        await self._world.clock.sleep(0.5)
+        number = sum(isinstance(item, ModelReply) for item in transcript)
+        turn = self._world.turns[number] if number < len(self._world.turns) else ()
+        parts: list[TextPart | ToolCallPart] = [
+            ToolCallPart(tool_name=tool, args=f'{{"turn":{number}}}' if tool != "sleep" else '{"seconds":600}')
+            for tool in turn
+        ]
+        response = ModelResponse(parts=parts or [TextPart("done")])
+        return ModelTurn(
+            payload=reply.dump(response),
+            calls=reply.calls_of(response.parts),
+            text=reply.text_of(response.parts),
+            usage=Usage(requests=1),
+        )
+
+
+class _Tools:
+    """Tools whose only effect is a line in the ledger."""
+
+    tools = TOOLS
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+
+    async def start(self) -> None:
+        await asyncio.sleep(0)
+
+    async def call(
+        self,
+        tool: str,
+        arguments: str,
+        *,
+        meta: Mapping[str, Any],
+        timeout_seconds: float,
+        limit_bytes: int,
+        before_send: Callable[[], Awaitable[None]],
+    ) -> ToolOutcome:
+        life = self._life
+        await life.point(f"before sending {tool}")
+        await before_send()
+        key, epoch = meta["aura.mezmo.com/idempotencyKey"], meta["aura.mezmo.com/epoch"]
+        life.world.ledger.append(Line(tool=tool, key=key, epoch=epoch, life=life.number))
+        await life.point(f"in {tool}")
+        await life.world.clock.sleep(life.world.tool_seconds)
+        await life.point(f"after {tool}")
+        return ToolOutcome(status=CallStatus.OK, text=f"{tool} {arguments}", size_bytes=1)
