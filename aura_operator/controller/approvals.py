@@ -19,7 +19,7 @@ from aura_operator.store.commit import commit, read_through
 from aura_operator.store.contract import count_votes, settle_approval
 from aura_operator.store.events import EventRecorder, Weight
 from aura_operator.store.resources import Ref
-from aura_operator.store.view import task_ref, task_view
+from aura_operator.store.view import task_ref
 
 log = structlog.get_logger()
 
@@ -95,9 +95,5 @@ class ApprovalReconciler:
 
     async def _wake(self, approval: ApprovalView, phase: str) -> None:
         ref = task_ref(approval.ref.namespace, approval.request.task)
-        try:
-            task = task_view(await read_through(self._store, ref, self._clock))
-        except NotFoundError:
-            return
-        if task.run == approval.request.run:
-            await self._tasks.fire(task, approval.ref.name, f"woken: {approval.ref.name} is {phase}")
+        why = f"woken: {approval.ref.name} is {phase}"
+        await self._tasks.decided(ref, approval.request.run, approval.ref.name, why)

@@ -5,6 +5,8 @@ Level-based: the same task seen twice is handled twice with the same end. Never 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import structlog
 
 from aura_operator.controller.owners import Owners
@@ -52,6 +54,7 @@ class TaskReconciler:
         self._operator_namespace = operator_namespace
         self._approval_phases: dict[str, str] = {}  # as events told them; what isn't here is read
         self._asking: dict[str, dict[str, Ref]] = {}  # open approvals by task
+        self._parked: dict[str, TaskView] = {}  # as last seen, without their objects
 
     def approval_seen(self, ref: Ref, task: str, phase: str) -> None:
         self._approval_phases[str(ref)] = phase
@@ -80,6 +83,10 @@ class TaskReconciler:
         """Does what the task's present state calls for."""
         if task.phase is not Phase.RUNNING:
             self._owners.ended(task.uid)
+        if task.phase is Phase.WAITING:
+            self._parked[str(task.ref)] = replace(task, manifest={})
+        else:
+            self._parked.pop(str(task.ref), None)
         match task.phase:
             case Phase.RUNNING:
                 await self._running(task)
@@ -90,7 +97,20 @@ class TaskReconciler:
             case Phase.SUCCEEDED | Phase.FAILED | Phase.CANCELLED:
                 await self._finished(task)
 
+    async def decided(self, ref: Ref, run: str, name: str, why: str) -> None:
+        """Wakes the task that waits for the approval `name`, if it is that run of it."""
+        parked = self._parked.get(str(ref))
+        if parked is not None and parked.run == run and await self.fire(parked, name, why):
+            return
+        try:  # what was last seen of it is out of date, or it was never seen
+            task = task_view(await read_through(self._store, ref, self._clock))
+        except NotFoundError:
+            return
+        if task.run == run:
+            await self.fire(task, name, why)
+
     def gone(self, task_uid: str, ref: Ref) -> None:
+        self._parked.pop(str(ref), None)
         self._owners.ended(task_uid)
         self._schedule.at(ref, None)
 
@@ -146,17 +166,18 @@ class TaskReconciler:
             return
         await self.fire(task, wake.name, wake.why)
 
-    async def fire(self, task: TaskView, name: str, why: str) -> None:
-        """Wakes a task for something that it waits for; without effect if it doesn't (any more)."""
+    async def fire(self, task: TaskView, name: str, why: str) -> bool:
+        """Wakes a task for something that it waits for; False if it doesn't (any more), or not as it was seen."""
         write = fire(task, name, extras={"summary": why})
         if write is None:
-            return
+            return False
         try:
             await commit(self._store, write, self._clock)
         except (ConflictError, NotFoundError) as error:
             log.info("not woken", task=str(task.ref), name=name, error=str(error))
-            return
+            return False
         log.info("woken", task=str(task.ref), epoch=task.epoch, name=name)
+        return True
 
     async def _phases(self, task: TaskView) -> dict[str, str | None]:
         phases: dict[str, str | None] = {}
