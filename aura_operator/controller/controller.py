@@ -13,6 +13,7 @@ from functools import partial
 import structlog
 from kubernetes.aio.client import Configuration
 
+from aura_operator.controller.agents import AgentReconciler
 from aura_operator.controller.approvals import ApprovalReconciler
 from aura_operator.controller.leader import Leadership
 from aura_operator.controller.owners import Owners
@@ -27,7 +28,7 @@ from aura_operator.store.clock import Clock
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.follow import Change, follow
 from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
-from aura_operator.store.resources import APPROVALS, LEASES, TASKS, Manifest, Ref, Resource
+from aura_operator.store.resources import AGENTS, APPROVALS, LEASES, TASKS, Manifest, Ref, Resource
 from aura_operator.store.view import task_view
 
 log = structlog.get_logger()
@@ -60,6 +61,7 @@ class Controller:
         events = EventRecorder(store, clock, component="controller", instance=settings.name)
         self._tasks = TaskReconciler(store, clock, self._owners, self._schedule, events, settings.operator_namespace)
         self._approvals = ApprovalReconciler(store, clock, self._tasks, self._schedule, events)
+        self._agents = AgentReconciler(store, clock)
         self._leadership = Leadership(
             store, clock, lease_ref(settings.operator_namespace, LEADER_LEASE), settings.name, settings.pod_uid
         )
@@ -84,8 +86,11 @@ class Controller:
                         self._configuration,
                         self._settings.namespaces,
                         self._clock,
-                        on_task=self._task_event,
-                        on_approval=self._approval_event,
+                        handlers={
+                            AGENTS: self._agent_event,
+                            APPROVALS: self._approval_event,
+                            TASKS: self._task_event,
+                        },
                         on_start=on_start,
                     )
                 ),
@@ -113,6 +118,12 @@ class Controller:
             self._approvals.gone(approval.ref, approval.request.task)
         elif self.leading:
             await self._guarded(approval.ref, lambda: self._approvals.reconcile(approval))
+
+    async def _agent_event(self, manifest: Manifest, gone: bool) -> None:
+        if self.leading and not gone:
+            metadata = manifest["metadata"]
+            ref = Ref(resource=AGENTS, namespace=metadata["namespace"], name=metadata["name"])
+            await self._guarded(ref, lambda: self._agents.reconcile(manifest))
 
     async def _look(self, ref: Ref) -> None:
         """A time has come for an object."""
@@ -183,6 +194,8 @@ class Controller:
         """Does for all objects what their events would have done; what disappeared unseen is forgotten."""
         started = self._clock.boot()
         for namespace in self._settings.namespaces or (None,):
+            async for manifest in self._all(AGENTS, namespace):
+                await self._agent_event(manifest, False)
             async for manifest in self._all(APPROVALS, namespace):
                 await self._approval_event(manifest, False)
         listed: set[str] = set()

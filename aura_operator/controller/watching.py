@@ -1,4 +1,4 @@
-"""The kopf operator, embedded: tells tasks and approvals to reconcilers as events. Owns kopf's settings.
+"""The kopf operator, embedded: tells objects to reconcilers as events. Owns kopf's settings.
 
 kopf only watches here: it writes nothing, adds no finalizers or annotations, and lives as a coroutine of ours.
 """
@@ -6,7 +6,7 @@ kopf only watches here: it writes nothing, adds no finalizers or annotations, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import kopf
@@ -14,7 +14,7 @@ import structlog
 from kubernetes.aio.client import Configuration
 
 from aura_operator.store.clock import Clock
-from aura_operator.store.resources import APPROVALS, TASKS, Manifest, Resource
+from aura_operator.store.resources import Manifest, Resource
 
 log = structlog.get_logger()
 
@@ -38,8 +38,7 @@ async def watch(
     namespaces: tuple[str, ...],
     clock: Clock,
     *,
-    on_task: Handler,
-    on_approval: Handler,
+    handlers: Mapping[Resource, Handler],
     on_start: Callable[[], None],
 ) -> None:
     """Runs kopf for ever; starts it anew if it ends by itself. `on_start` is called after each start: kopf takes
@@ -51,7 +50,7 @@ async def watch(
             async with asyncio.TaskGroup() as group:
                 waiting = group.create_task(_when(ready, on_start))
                 await kopf.operator(
-                    registry=_registry(configuration, on_task, on_approval),
+                    registry=_registry(configuration, handlers),
                     settings=_settings(),
                     clusterwide=not namespaces,
                     namespaces=namespaces,
@@ -85,7 +84,7 @@ def _settings() -> kopf.OperatorSettings:
     return settings
 
 
-def _registry(configuration: Configuration, on_task: Handler, on_approval: Handler) -> kopf.OperatorRegistry:
+def _registry(configuration: Configuration, handlers: Mapping[Resource, Handler]) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
 
     async def login(**_: Any) -> kopf.ConnectionInfo:
@@ -99,7 +98,7 @@ def _registry(configuration: Configuration, on_task: Handler, on_approval: Handl
         )
 
     kopf.on.login(registry=registry)(login)
-    for resource, handler in ((TASKS, on_task), (APPROVALS, on_approval)):
+    for resource, handler in handlers.items():
         _on_event(registry, resource, handler)
     return registry
 

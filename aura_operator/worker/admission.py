@@ -80,6 +80,9 @@ async def take(
         )
     try:
         async with pool.use(task.ref.namespace, revision) as equipment:
+            if equipment.spec.sub_agents:
+                what = "this version runs no sub-agents; leave spec.subAgents out of the agent"
+                return await fail(means, claimed, ConfigurationError(what, reason="Unsupported"))
             run = await _recalled(means, claimed, equipment, approvals)
             runner = Runner(run)
             running(runner)

@@ -5,17 +5,15 @@ Owns pinning and reading back. Secrets are never part of a revision; they are re
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 from pydantic import ValidationError
 
 from aura_operator.api.agent import AgentSpec
-from aura_operator.core.codec import dumps
 from aura_operator.errors import AlreadyExistsError, ConfigurationError, NotFoundError
 from aura_operator.store.client import Store
 from aura_operator.store.clock import Clock
 from aura_operator.store.commit import read_through
 from aura_operator.store.resources import AGENTS, REVISIONS, Ref, new
+from aura_operator.store.revisions import revision_name
 
 AGENT_LABEL = "aura.mezmo.com/agent"
 
@@ -24,7 +22,7 @@ async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
     """The name of the revision of the agent as it is now; it exists afterwards. Raises NotFoundError for no agent."""
     found = await read_through(store, Ref(resource=AGENTS, namespace=namespace, name=agent), clock)
     spec = found["spec"]
-    name = f"{agent}-{sha256(dumps(spec).encode()).hexdigest()[:10]}"
+    name = revision_name(agent, spec)
     manifest = new(REVISIONS, namespace, name, data={"spec": spec}, revision=found["metadata"].get("generation", 1))
     # No owner: a parked task goes on with its revision after its agent was deleted. The controller sweeps the unused.
     manifest["metadata"]["labels"] = {AGENT_LABEL: agent}
