@@ -21,6 +21,7 @@ from aura_operator.testing.proxy_thread import ProxyThread
 from hack.install import NAMESPACE
 from hack.kubectl import Kubectl
 from tests.conftest import AnyCluster
+from tests.e2e.toolserver import ToolServer
 from tests.processes import Processes
 from tests.stage import APPROVER, Stage
 
@@ -152,3 +153,11 @@ async def as_worker(cluster: AnyCluster, stage: Stage) -> AsyncIterator[Callable
 
     yield write
     await store.aclose()
+
+
+@pytest.fixture
+def toolserver(tmp_path: Path) -> Iterator[ToolServer]:
+    server = ToolServer(tmp_path / "calls.jsonl")
+    server.start()
+    yield server
+    server.stop()
