@@ -158,8 +158,7 @@ class TaskReconciler:
         await self._events.record(task.manifest, "Orphaned", why, weight=Weight.WARNING)
 
     async def _waiting(self, task: TaskView) -> None:
-        consumed = task.manifest["status"].get("steering", {}).get("consumed", 0)
-        gathered = Gathered(task=task, approvals=await self._phases(task), consumed=consumed, now=self._clock.now())
+        gathered = Gathered(task=task, approvals=await self._phases(task), now=self._clock.now())
         wake = wake_for(gathered)
         if wake is None:
             self._schedule.at(task.ref, look_again_at(task))

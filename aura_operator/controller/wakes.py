@@ -15,12 +15,11 @@ from aura_operator.store.view import TaskView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """A task as it was read, the phases of the approvals it waits for (None: gone), the steering that its model has
-    seen, and the controller's clock in Unix seconds."""
+    """A task as it was read, the phases of the approvals it waits for (None: gone), and the controller's clock in Unix
+    seconds."""
 
     task: TaskView
     approvals: Mapping[str, str | None]
-    consumed: int
     now: float
 
 
@@ -66,7 +65,7 @@ def due(seen: Gathered) -> Wake | None:
 
 
 def steered(seen: Gathered) -> Wake | None:
-    if len(seen.task.steering) <= seen.consumed:
+    if len(seen.task.steering) <= seen.task.steering_consumed:
         return None
     return _first(seen, lambda name, kind, until: kind is WaitKind.TIMER, "woken: there is a message for it")
 

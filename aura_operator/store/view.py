@@ -62,6 +62,7 @@ class TaskView:
     requester: str
     desired: Desired
     steering: tuple[SteeringText, ...]
+    steering_consumed: int
     priority: int
     active_deadline_seconds: float | None
     phase: Phase
@@ -109,6 +110,7 @@ def task_view(manifest: Manifest) -> TaskView:
         requester=spec.get("requester", ""),
         desired=Desired(spec.get("desired", Desired.RUN.value)),
         steering=tuple(SteeringText(text=item["text"], by=item.get("by", "")) for item in spec.get("steering", ())),
+        steering_consumed=status.get("steering", {}).get("consumed", 0),
         priority=spec.get("priority", 0),
         active_deadline_seconds=spec.get("activeDeadlineSeconds"),
         phase=Phase(status.get("phase", Phase.PENDING.value)),

@@ -16,7 +16,7 @@ from aura_operator.core.entries import Claimed
 from aura_operator.core.fold import fold
 from aura_operator.core.instants import quantised, to_second_text
 from aura_operator.core.journal import head_after
-from aura_operator.core.lifecycle import Phase, WaitKind
+from aura_operator.core.lifecycle import Desired, Phase, WaitKind
 from aura_operator.core.state import initial
 from aura_operator.errors import AuraError, ConfigurationError, ConflictError, NotFoundError, StoreError
 from aura_operator.store.approvals import approval_ref
@@ -28,9 +28,10 @@ from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
 from aura_operator.worker.claims import ends_only
 from aura_operator.worker.contents import Contents
+from aura_operator.worker.ending import Ended, end, fail
 from aura_operator.worker.equipment import Equipment, EquipmentPool
 from aura_operator.worker.revision import pin
-from aura_operator.worker.runner import Ended, Runner, end, fail
+from aura_operator.worker.runner import Runner
 from aura_operator.worker.taskrun import Means, TaskRun
 
 log = structlog.get_logger()
@@ -83,7 +84,8 @@ async def take(
             if equipment.spec.sub_agents:
                 what = "this version runs no sub-agents; leave spec.subAgents out of the agent"
                 return await fail(means, claimed, ConfigurationError(what, reason="Unsupported"))
-            run = await _recalled(means, claimed, equipment, approvals)
+            ahead = ahead_seconds(task, means.clock.now())
+            run = await _recalled(means, claimed, equipment, approvals, ahead)
             runner = Runner(run)
             running(runner)
             return await runner.run()
@@ -126,6 +128,14 @@ async def _claim(means: Means, task: TaskView, revision: str) -> TaskView | None
     return claimed
 
 
+def ahead_seconds(task: TaskView, now: float) -> float:
+    """By how much the controller's clock, which found a timer due, is ahead of a worker's that says `now`."""
+    if len(task.steering) > task.steering_consumed or task.desired is not Desired.RUN:
+        return 0.0  # woken for another reason, perhaps long before the timer's end
+    due = [wait.until for wait in task.waiting_for if wait.kind is WaitKind.TIMER and wait.name in task.fired]
+    return max(0.0, max((until for until in due if until is not None), default=now) - now)
+
+
 async def _approvals(means: Means, task: TaskView) -> dict[str, Manifest]:
     """The approvals that a task waits for, by name, as they are now; without those that can't be read now."""
     names = [wait.name for wait in task.waiting_for if wait.kind is WaitKind.APPROVAL]
@@ -141,7 +151,9 @@ async def _approvals(means: Means, task: TaskView) -> dict[str, Manifest]:
     return {name: manifest for name, manifest in zip(names, found, strict=True) if manifest is not None}
 
 
-async def _recalled(means: Means, task: TaskView, equipment: Equipment, approvals: Mapping[str, Manifest]) -> TaskRun:
+async def _recalled(
+    means: Means, task: TaskView, equipment: Equipment, approvals: Mapping[str, Manifest], ahead: float
+) -> TaskRun:
     """The run of a task as its journal tells it. Raises JournalError."""
     segments: list[SealedSegment]
     segments, inline = await read_journal(means.store, task, means.clock)
@@ -151,4 +163,4 @@ async def _recalled(means: Means, task: TaskView, equipment: Equipment, approval
     )
     contents = Contents(task.manifest)
     await contents.load(means.store, state.transcript, means.clock)
-    return TaskRun(means, task, state, segments, contents, equipment, approvals)
+    return TaskRun(means, task, state, segments, contents, equipment, approvals, ahead_seconds=ahead)

@@ -39,7 +39,7 @@ async def perform(run: TaskRun, command: CallTool, stop: Stop) -> None:
         return
     arguments = arguments_of(run, call.plan)
     key = idempotency_key(run.state.run, call.plan.call, call.plan.digest)
-    started = quantised(run.means.clock.now())
+    started = quantised(run.now())
     if call.plan.needs_intent:
         run.record(Intent(at=started, call=call.plan.call, key=key, ask=call.permitted_ask))
     await _send(run, call, arguments, key, started, stop)
@@ -81,7 +81,7 @@ def _record(run: TaskRun, plan: CallPlan, outcome: Outcome, text: str, *, starte
         run.log.warning("tool call without success", call=plan.call, tool=plan.tool, outcome=outcome.value)
     run.record(
         Result(
-            at=quantised(run.means.clock.now()),
+            at=quantised(run.now()),
             call=plan.call,
             outcome=outcome,
             payload=payload,
@@ -93,7 +93,7 @@ def _record(run: TaskRun, plan: CallPlan, outcome: Outcome, text: str, *, starte
 
 
 def _stale(run: TaskRun, call: int, ask: int, reason: str) -> Decided:
-    return Decided(at=quantised(run.means.clock.now()), call=call, ask=ask, verdict=Verdict.STALE, reason=reason)
+    return Decided(at=quantised(run.now()), call=call, ask=ask, verdict=Verdict.STALE, reason=reason)
 
 
 def arguments_of(run: TaskRun, plan: CallPlan) -> str:

@@ -25,7 +25,7 @@ LISTING_SECONDS = 60.0
 
 async def perform(run: TaskRun, command: CallModel) -> None:
     """Asks the model once and records what came of it."""
-    started = quantised(run.means.clock.now())
+    started = quantised(run.now())
     try:
         async with asyncio.timeout(LISTING_SECONDS):
             tools = await run.equipment.tools()
@@ -52,7 +52,7 @@ async def perform(run: TaskRun, command: CallModel) -> None:
         run.arguments = {plan.call: call.arguments for plan, call in zip(plans, turn.calls, strict=True)}
         run.record(
             ModelAnswered(
-                at=quantised(run.means.clock.now()),
+                at=quantised(run.now()),
                 started=started,
                 payload=payload,
                 calls=plans,
@@ -65,7 +65,7 @@ async def perform(run: TaskRun, command: CallModel) -> None:
 def _failed(
     run: TaskRun, command: CallModel, reason: str, message: str, *, retriable: bool, retry_after: float | None
 ) -> None:
-    now = run.means.clock.now()
+    now = run.now()
     backoff = min(0.5 * 2 ** (command.attempt - 1), MAX_BACKOFF_SECONDS)
     retry_at = quantised(now + (retry_after if retry_after is not None else backoff)) if retriable else None
     run.log.warning("model call failed", reason=reason, error=message, retriable=retriable)

@@ -7,11 +7,9 @@ core's, the performing is models.py's, calls.py's and asking.py's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from enum import Enum
-
-import structlog
+from functools import partial
 
 from aura_operator.core.absorb import absorb
 from aura_operator.core.codec import encode
@@ -19,29 +17,17 @@ from aura_operator.core.commands import Ask, Await, CallModel, CallTool, Command
 from aura_operator.core.decide import at_once, decide
 from aura_operator.core.entries import Finished, RequestKind
 from aura_operator.core.fold import apply
-from aura_operator.core.instants import quantised
-from aura_operator.core.journal import head_after
-from aura_operator.core.lifecycle import Phase, WaitKind
-from aura_operator.errors import AuraError, ConflictError, FencedError, NotFoundError
-from aura_operator.store.commit import commit, describe, read_through
-from aura_operator.store.contract import Growth, finish, park, release
-from aura_operator.store.events import Weight
+from aura_operator.core.lifecycle import WaitKind
+from aura_operator.errors import AuraError, FencedError, NotFoundError
+from aura_operator.store.contract import finish, park, release
 from aura_operator.store.resources import Manifest
-from aura_operator.store.view import TaskView, Wait, task_view
+from aura_operator.store.view import Wait
 from aura_operator.worker import asking, calls, models, reporting
+from aura_operator.worker.ending import Ended, announce, fail
 from aura_operator.worker.results import result_of
-from aura_operator.worker.taskrun import Means, TaskRun, holding_of
+from aura_operator.worker.taskrun import TaskRun
 
 HOLD_SECONDS = 2.0  # a timer this near isn't worth giving the task up and claiming it again
-
-
-class Ended(Enum):
-    """How this worker's part in a task ended."""
-
-    FINISHED = "finished"
-    PARKED = "parked"
-    RELEASED = "released"
-    LOST = "lost"  # deleted, or another's
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,6 +49,12 @@ class Runner:
         """Starts nothing new; model calls and plain reads are abandoned, running effects awaited; then releases."""
         self._draining = True
         self._run.wake.set()
+
+    def abandon(self) -> None:
+        """Gives up on effects that still run at the end of the grace period; whoever goes on finds them in doubt."""
+        self.drain()
+        for running in self._running.values():
+            running.task.cancel()
 
     def seen(self, manifest: Manifest) -> None:
         """Takes in the task's object as a watch told it."""
@@ -98,7 +90,7 @@ class Runner:
             while entries := absorb(run.state, run.world()):
                 for entry in entries:
                     run.record(entry)
-            wanted = decide(run.state, run.equipment.limits, run.means.clock.now())
+            wanted = decide(run.state, run.equipment.limits, run.now())
             if await self._write_down(wanted):
                 continue
             for command in wanted:
@@ -127,7 +119,7 @@ class Runner:
         for command in at_once_wanted:
             entry = at_once(
                 command,
-                now=self._run.means.clock.now(),
+                now=self._run.now(),
                 expires_after_seconds=self._run.equipment.spec.approvals.expires_after_seconds,
                 schema=await self._schema(command),
             )
@@ -149,7 +141,7 @@ class Runner:
             if command.id in self._running:
                 continue
             stop = calls.Stop()
-            work: Awaitable[None]
+            work: Coroutine[None, None, None]
             match command:
                 case CallModel():
                     work = models.perform(self._run, command)
@@ -159,15 +151,14 @@ class Runner:
                     work = asking.perform(self._run, command)
                 case _:
                     continue
-            task = group.create_task(self._perform(command.id, work), name=command.id)
+            task = group.create_task(work, name=command.id)
             self._running[command.id] = _Running(task=task, command=command, stop=stop)
+            # Not in the coroutine's own `finally`: one that is cancelled before its first step never comes there.
+            task.add_done_callback(partial(self._ended, command.id))
 
-    async def _perform(self, command_id: str, work: Awaitable[None]) -> None:
-        try:
-            await work
-        finally:
-            self._running.pop(command_id, None)
-            self._run.wake.set()
+    def _ended(self, command_id: str, _: asyncio.Task[None]) -> None:
+        self._running.pop(command_id, None)
+        self._run.wake.set()
 
     def _stop_unwanted(self, wanted: list[Command]) -> None:
         """Stops what runs and isn't wanted. A call with an intent is asked to stop, and what came of it is recorded."""
@@ -192,7 +183,7 @@ class Runner:
         times = [wait.until for wait in waits if wait.kind is WaitKind.TIMER and wait.until is not None]
         if run.task.deadline is not None:
             times.append(run.task.deadline)
-        return max(0.0, min(times) - run.means.clock.now()) if times else None
+        return max(0.0, min(times) - run.now()) if times else None
 
     async def _park(self, waits: list[Await]) -> Ended | None:
         """Gives the task up until one of `waits` comes; None if it should go on instead."""
@@ -208,7 +199,7 @@ class Runner:
         await run.writer.barrier()
         if self._draining or absorb(run.state, run.world()):
             return None
-        now = run.means.clock.now()
+        now = run.now()
         waiting_for = [Wait(kind=wait.kind, name=wait.name, until=wait.until) for wait in waits]
         fields = reporting.parked(
             run.state, waits, task=run.task.manifest, approvers=asking.approvers_in_words(run), now=now
@@ -223,7 +214,7 @@ class Runner:
     async def _release(self) -> Ended:
         run = self._run
         await run.writer.barrier()
-        now = run.means.clock.now()
+        now = run.now()
         fields = {"summary": "handed over; wants a worker"}
         await run.writer.close(lambda holding, _: release(holding, now=now, extras=fields))
         run.log.info("released")
@@ -234,7 +225,7 @@ class Runner:
         for running in list(self._running.values()):
             running.task.cancel()
         result, objects = result_of(run, command)
-        entry = at_once(command, now=run.means.clock.now(), expires_after_seconds=0, schema="")
+        entry = at_once(command, now=run.now(), expires_after_seconds=0, schema="")
         run.writer.record(encode(entry), objects)
         run.state = apply(run.state, entry)
         assert isinstance(entry, Finished)
@@ -245,46 +236,8 @@ class Runner:
             )
         )
         run.log.info("finished", phase=entry.phase.value, reason=entry.reason)
-        await _announce(run.means, run.task.manifest, entry)
+        await announce(run.means, run.task.manifest, entry)
         return Ended.FINISHED
-
-
-async def _announce(means: Means, manifest: Manifest, entry: Finished) -> None:
-    weight = Weight.WARNING if entry.phase is Phase.FAILED else Weight.NORMAL
-    note = entry.message or "the model gave its final answer"
-    await means.events.record(manifest, f"Task{entry.phase.value}", note, weight=weight)
-
-
-async def fail(means: Means, task: TaskView, error: Exception) -> Ended:
-    """Ends a task whose journal can't be read or written further, visibly; what is unresolved stays so."""
-    if isinstance(error, AuraError):
-        return await end(means, task, Phase.FAILED, error.reason, str(error))
-    return await end(means, task, Phase.FAILED, "InternalError", f"a fault of the operator: {error!r}")
-
-
-async def end(means: Means, task: TaskView, phase: Phase, reason: str, message: str) -> Ended:
-    """Ends a task that this worker owns and doesn't run."""
-    log = structlog.get_logger().bind(task=f"{task.ref.namespace}/{task.ref.name}", epoch=task.epoch)
-    try:
-        # What was under way before may have landed: what counts is what is there.
-        manifest = await read_through(means.store, task.ref, means.clock)
-        found = task_view(manifest)
-        if found.uid != task.uid or found.journal is None or not found.owned_by(means.owner):
-            raise FencedError(f"{task.ref}: {describe(manifest)}")
-        now = quantised(means.clock.now())
-        entry = Finished(at=now, phase=phase, reason=reason, message=message[:1000])
-        line = encode(entry)
-        growth = Growth(lines=(line,), head=head_after(found.journal.head, line))
-        fields = reporting.ended(entry, task=manifest)
-        holding = holding_of(found, means.owner)
-        write = finish(holding, growth, phase=phase, result={}, now=now, extras=fields)
-        manifest = await commit(means.store, write, means.clock)
-    except (FencedError, NotFoundError, ConflictError) as lost:
-        log.warning("task lost", error=str(lost))
-        return Ended.LOST
-    log.info("finished", phase=phase.value, reason=reason, message=message)
-    await _announce(means, manifest, entry)
-    return Ended.FINISHED
 
 
 def _first(group: BaseExceptionGroup[Exception]) -> Exception:

@@ -56,9 +56,12 @@ class TaskRun:
         contents: Contents,
         equipment: Equipment,
         approvals: Mapping[str, Manifest],
+        *,
+        ahead_seconds: float = 0.0,
     ) -> None:
         assert task.journal is not None
         self.means = means
+        self._ahead_seconds = ahead_seconds
         self.task = task
         self.state = state
         self.contents = contents
@@ -73,7 +76,7 @@ class TaskRun:
         )
         self._authorised_lapses = means.lease.lapses
         self._last_answer = 0  # position in the journal after the last model response
-        self._recorded_at = means.clock.now()
+        self._recorded_at = self.now()
         self.writer = JournalWriter(
             means.store,
             means.clock,
@@ -83,6 +86,11 @@ class TaskRun:
             extras=lambda: reporting.running(self.state, self._recorded_at),
             answered=self.seen,
         )
+
+    def now(self) -> float:
+        """Unix seconds by the clock that counts: the controller's, where it has found a timer due before this worker's
+        own clock does. Else a worker whose clock is behind would park again at once, and be woken again at once."""
+        return self.means.clock.now() + self._ahead_seconds
 
     def seen(self, manifest: Manifest) -> None:
         """Takes in the object as an answer or a watch told it: every answer carries the spec, so a dead watch can't
@@ -124,7 +132,7 @@ class TaskRun:
     def world(self) -> World:
         task = self.task
         return World(
-            now=self.means.clock.now(),
+            now=self.now(),
             desired=task.desired,
             steering=task.steering,
             decisions=self.decisions,

@@ -39,6 +39,7 @@ log = structlog.get_logger()
 AGENT_GRACE_SECONDS = 10.0  # a task may be applied before its agent
 RETRY_SECONDS = 1.0
 SLOT_RETRY_SECONDS = 0.01
+RELEASE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,15 +133,26 @@ class Worker:
         for slot in self._slots.values():
             if slot.runner is not None:
                 slot.runner.drain()
+        if await self._emptied(self._settings.drain_seconds):
+            return
+        names = [str(slot.task.ref) for slot in self._slots.values()]
+        log.warning("effects still running at the end of the grace period; they will be in doubt", tasks=names)
+        for slot in self._slots.values():
+            if slot.runner is not None:
+                slot.runner.abandon()
+        if not await self._emptied(RELEASE_SECONDS):
+            for slot in list(self._slots.values()):
+                slot.work.cancel()
+
+    async def _emptied(self, seconds: float) -> bool:
+        """Waits until no task is left in a slot; False if that takes longer."""
         try:
-            async with asyncio.timeout(self._settings.drain_seconds):
+            async with asyncio.timeout(seconds):
                 while self._slots:
                     await self._wake.wait(None)
         except TimeoutError:
-            names = [str(slot.task.ref) for slot in self._slots.values()]
-            log.warning("effects still running at the end of the grace period; they will be in doubt", tasks=names)
-            for slot in list(self._slots.values()):
-                slot.work.cancel()
+            return False
+        return True
 
     def _free_slots(self) -> int:
         if self._draining or any(quarantined(slot.task) for slot in self._slots.values()):
