@@ -29,7 +29,7 @@ from aura_operator.store.events import EventRecorder
 from aura_operator.store.follow import Change, follow
 from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
 from aura_operator.store.resources import AGENTS, APPROVALS, LEASES, TASKS, Manifest, Ref, Resource
-from aura_operator.store.view import task_view
+from aura_operator.store.view import task_ref, task_view
 
 log = structlog.get_logger()
 
@@ -116,6 +116,8 @@ class Controller:
         approval = approval_view(manifest)
         if gone:
             self._approvals.gone(approval.ref, approval.request.task)
+            # Whoever still waits for it asks again.
+            self._schedule.at(task_ref(approval.ref.namespace, approval.request.task), self._clock.now())
         elif self.leading:
             await self._guarded(approval.ref, lambda: self._approvals.reconcile(approval))
 

@@ -13,7 +13,13 @@ from aura_operator.core.commands import Await
 from aura_operator.core.entries import Requested, RequestKind, Verdict
 from aura_operator.core.instants import to_second_text, to_text
 from aura_operator.core.state import CallState
-from aura_operator.errors import AlreadyExistsError, ForbiddenError, OutcomeUnknownError, UnavailableError
+from aura_operator.errors import (
+    AlreadyExistsError,
+    ForbiddenError,
+    NotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
 from aura_operator.store.approvals import PENDING, approval_view
 from aura_operator.store.commit import Backoff, read_through
 from aura_operator.store.overflow import ensure_through, payload_object, secret_object
@@ -30,7 +36,7 @@ async def perform(run: TaskRun, wait: Await) -> None:
     manifest = await asked(run, wait)
     while not note(run, wait, manifest):
         await run.means.clock.sleep(POLL_SECONDS)
-        manifest = await read_through(run.means.store, _ref(run, wait), run.means.clock)
+        manifest = await _found(run, wait) or await asked(run, wait)
 
 
 async def asked(run: TaskRun, wait: Await) -> Manifest:
@@ -45,13 +51,24 @@ async def asked(run: TaskRun, wait: Await) -> Manifest:
     while True:
         try:
             created = await run.means.store.create(APPROVALS, manifest)
-        except AlreadyExistsError:
-            return await read_through(run.means.store, _ref(run, wait), run.means.clock)
+        except AlreadyExistsError as error:
+            found = await _found(run, wait)
+            if found is not None and approval_view(found).request.run == run.state.run:
+                return found
+            # Of an earlier task of this name, and about to be collected with it.
+            await backoff.wait(error)
         except (OutcomeUnknownError, UnavailableError, ForbiddenError) as error:
             await backoff.wait(error)
         else:
             await _announce(run, wait, call, requested)
             return created
+
+
+async def _found(run: TaskRun, wait: Await) -> Manifest | None:
+    try:
+        return await read_through(run.means.store, _ref(run, wait), run.means.clock)
+    except NotFoundError:
+        return None
 
 
 def note(run: TaskRun, wait: Await, manifest: Manifest) -> bool:
