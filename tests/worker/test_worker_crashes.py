@@ -15,7 +15,6 @@ from aura_operator.testing.clock import run_virtual, virtual_time
 from tests.worker.world import World
 
 PROGRAM = [("s__read", "s__idempotent", "s__once"), ("s__approved", "s__read"), ("sleep",), ("s__once",)]
-NO_SLEEP = [("s__read", "s__idempotent", "s__once"), ("s__approved", "s__read")]
 
 
 async def lived(world: World, *deaths: int | None) -> list[list[str]]:
@@ -176,7 +175,7 @@ async def test_a_worker_that_dies_during_a_sleep_changes_nothing_about_its_end()
         return world.clock.now() - begin
 
     undisturbed = await wake_time()
-    assert 600 < undisturbed < 610
+    assert 60 < undisturbed < 64
     for dies_at in (8, 12, 14):
         assert abs(await wake_time(dies_at) - undisturbed) < 3
 

@@ -94,8 +94,8 @@ class World:
         return cast(Manifest, (await self.memory.get(ONE))["status"])
 
     async def ended(self) -> Manifest:
-        """The status of the task once it has ended; an hour is plenty."""
-        async with asyncio.timeout(3600):
+        """The status of the task once it has ended; two hours are plenty."""
+        async with asyncio.timeout(7200):
             async for seen in follow(self.memory, Selection(resource=TASKS), self.clock):
                 if seen.change is Change.SET and task_view(seen.object).phase.terminal:
                     break
@@ -174,7 +174,8 @@ class World:
 @dataclass(kw_only=True)
 class Life:
     """One process. It passes points, counted from 1: before and after each request to the store, and before, in and
-    after each tool call. Killed at one, nothing of it reaches the store or a tool server any more."""
+    after each tool call. Killed at one, nothing of it reaches the store or a tool server any more. At a point of
+    `held` it waits for the event."""
 
     world: World
     name: str
@@ -183,7 +184,9 @@ class Life:
     passed: int = 0
     points: list[str] = field(default_factory=list)
     dead: bool = False
+    draining: bool = False
     runner: Runner | None = None
+    held: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         world = self.world
@@ -217,6 +220,20 @@ class Life:
         if self.passed == self.dies_at:
             self.kill()
             await asyncio.Event().wait()
+        if name in self.held:
+            await self.held[name].wait()
+
+    async def reached(self, name: str) -> None:
+        """Returns once it has passed a point of that name."""
+        async with asyncio.timeout(600):
+            while name not in self.points:
+                await self.world.clock.sleep(0.01)
+
+    def drain(self) -> None:
+        """As on SIGTERM: hands over what it runs, claims nothing more, and ends."""
+        self.draining = True
+        if self.runner is not None:
+            self.runner.drain()
 
     def kill(self) -> None:
         self.dead = True
@@ -241,13 +258,23 @@ class Life:
         world = self.world
         await self.lease.acquire()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.lease.keep())
+            loops = [group.create_task(self.lease.keep()), group.create_task(self._watch_owned())]
             selection = Selection(resource=TASKS, fields="status.phase=Pending")
             async for seen in follow(world.memory, selection, world.clock):
                 if seen.change is Change.SET and takeable(task := task_view(seen.object)):
                     await take(
                         self.means, cast(EquipmentPool, self), task, "sre-1", missing=None, running=self._running
                     )
+                if self.draining:
+                    break
+            for loop in loops:
+                loop.cancel()
+
+    async def _watch_owned(self) -> None:
+        selection = Selection(resource=TASKS, fields=f"status.owner.worker={self.name}")
+        async for seen in follow(self.world.memory, selection, self.world.clock):
+            if seen.change is Change.SET and self.runner is not None:
+                self.runner.seen(seen.object)
 
     def _running(self, runner: Runner) -> None:
         self.runner = runner
@@ -305,7 +332,7 @@ class _Model:
         number = sum(isinstance(item, ModelReply) for item in transcript)
         turn = self._world.turns[number] if number < len(self._world.turns) else ()
         parts: list[TextPart | ToolCallPart] = [
-            ToolCallPart(tool_name=tool, args=f'{{"turn":{number}}}' if tool != "sleep" else '{"seconds":600}')
+            ToolCallPart(tool_name=tool, args=f'{{"turn":{number}}}' if tool != "sleep" else '{"seconds":60}')
             for tool in turn
         ]
         response = ModelResponse(parts=parts or [TextPart("done")])
