@@ -104,9 +104,10 @@ def _timers(state: TaskState, world: World) -> list[Entry]:
     for call in state.open_calls:
         if call.due_at is None:
             continue
-        due = world.now >= call.due_at or timer_name(call.plan.call) in world.fired
-        if due or steered:
-            entries.append(Slept(at=quantised(world.now), call=call.plan.call, interrupted=not due))
+        over = world.now >= call.due_at
+        if over or steered or timer_name(call.plan.call) in world.fired:
+            # A message fires the timer too, so its name among the fired doesn't say that its time was over.
+            entries.append(Slept(at=quantised(world.now), call=call.plan.call, interrupted=steered and not over))
     return entries
 
 
