@@ -16,10 +16,10 @@ from aura_operator.agent.reply import RequestedCall
 from aura_operator.agent.specs import CallStatus, ToolOutcome, ToolSpec
 from aura_operator.agent.tools import Toolbox
 from aura_operator.api.agent import AgentSpec
-from aura_operator.core.codec import dumps
 from aura_operator.core.decide import Limits
 from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Usage
+from aura_operator.core.text import dumps
 from aura_operator.worker.equipment import Equipment, EquipmentPool
 
 TOOL = "x__tool"

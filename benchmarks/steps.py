@@ -10,7 +10,7 @@ from aura_operator.store.client import Selection
 from aura_operator.store.resources import CHECKPOINTS, TASKS, Manifest, new
 from aura_operator.store.view import task_ref, task_view
 from aura_operator.worker.admission import take
-from aura_operator.worker.runner import Ended
+from aura_operator.worker.ending import Ended
 from benchmarks import raw
 from benchmarks.figures import Figure, median, percentile
 from benchmarks.instant import Instant, InstantPool

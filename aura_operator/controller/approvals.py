@@ -16,9 +16,9 @@ from aura_operator.store.approvals import PENDING, ApprovalView, approval_view
 from aura_operator.store.client import Store
 from aura_operator.store.clock import Clock
 from aura_operator.store.commit import commit, read_through
-from aura_operator.store.contract import count_votes, settle_approval
 from aura_operator.store.events import EventRecorder, Weight
 from aura_operator.store.resources import Ref
+from aura_operator.store.settling import count_votes, settle_approval
 from aura_operator.store.view import task_ref
 
 log = structlog.get_logger()

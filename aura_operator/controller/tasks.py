@@ -22,10 +22,11 @@ from aura_operator.store.approvals import PENDING, approval_ref, approval_view
 from aura_operator.store.client import Store
 from aura_operator.store.clock import Clock
 from aura_operator.store.commit import commit, read_through
-from aura_operator.store.contract import fire, orphan, remark, settle_approval
+from aura_operator.store.contract import fire, orphan, remark
 from aura_operator.store.events import EventRecorder, Weight
 from aura_operator.store.leases import lease_ref
 from aura_operator.store.resources import Ref
+from aura_operator.store.settling import settle_approval
 from aura_operator.store.view import TaskView, task_ref, task_view
 
 log = structlog.get_logger()

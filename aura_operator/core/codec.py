@@ -37,6 +37,7 @@ from aura_operator.core.entries import (
 )
 from aura_operator.core.instants import from_text, to_text
 from aura_operator.core.lifecycle import Phase
+from aura_operator.core.text import dumps
 from aura_operator.core.transcript import Inline, Payload, Secret, Stored
 from aura_operator.errors import JournalError
 
@@ -58,24 +59,6 @@ def decode(line: str) -> Entry:
         return read(from_text(fields["at"]), fields)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise JournalError(f"a journal entry can't be read ({error!r}): {line[:200]}") from error
-
-
-def dumps(value: Any) -> str:
-    """Compact JSON text of a value; keeps the order of keys, replaces lone surrogates."""
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return orjson.dumps(_without_surrogates(value)).decode()
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in value]
-    return value
 
 
 def payload_fields(payload: Payload) -> Any:

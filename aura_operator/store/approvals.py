@@ -1,4 +1,4 @@
-"""An AuraApproval as the processes read it. Owns reading; its end is written by contract.settle_approval only."""
+"""An AuraApproval as the processes read it. Owns reading; what is written on it is in settling.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writes that matter: claim, append, park, release, finish, fire, orphan, and the end of an approval.
+"""The writes that matter: claim, append, park, release, finish, fire and orphan.
 
 One function each. All are JSON Patches on status whose tests say under which circumstances they hold, and each knows
 how to see in the object whether it has landed. No resourceVersion is used, so that a user's patch of the spec never
@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aura_operator.core.absorb import Decision
 from aura_operator.core.entries import Proof
 from aura_operator.core.instants import to_second_text, to_text
 from aura_operator.core.journal import SCHEMA
@@ -66,7 +65,7 @@ def claim(
     epoch = task.epoch + 1
     journal = task.journal
     ops = [
-        *_same(task.uid),
+        *same(task.uid),
         test("/metadata/deletionTimestamp", None),
         test("/spec/desired", task.desired.value),
         test("/status/phase", Phase.PENDING.value),
@@ -74,7 +73,7 @@ def claim(
     ]
     if journal is None:
         checkpoint = {"schema": SCHEMA, "next": 1, "head": head, "entries": [line]}
-        ops += [test("/status/checkpoint", None), put("/status/checkpoint", checkpoint), *_puts(first)]
+        ops += [test("/status/checkpoint", None), put("/status/checkpoint", checkpoint), *puts(first)]
     else:
         ops += [
             test("/status/checkpoint/head", journal.head),
@@ -88,7 +87,7 @@ def claim(
         put("/status/epoch", epoch),
         put("/status/owner", held_by),
         put("/status/waitingFor", []),
-        *_puts(extras or {}),
+        *puts(extras or {}),
     ]
 
     def landed(manifest: Manifest) -> bool:
@@ -100,7 +99,7 @@ def claim(
 
 def append(holding: Holding, growth: Growth, *, extras: Extras) -> Write:
     """Adds entries to the journal of a task that the writer owns."""
-    ops = (*_owned(holding), *_grown(holding, growth), *_puts(extras))
+    ops = (*_owned(holding), *_grown(holding, growth), *puts(extras))
     return Write(name="append", ref=holding.ref, ops=ops, landed=_has_head(holding.epoch, growth.head))
 
 
@@ -124,7 +123,7 @@ def park(
         put("/status/waitingFor", [_wait_fields(wait) for wait in waiting_for]),
         *([remove("/status/fired")] if fired else []),
         put("/status/lastEnd", _end_fields(holding.owner, holding.epoch, Proof.RELEASED, now)),
-        *_puts(extras),
+        *puts(extras),
     )
 
     def landed(manifest: Manifest) -> bool:
@@ -138,13 +137,13 @@ def park(
 def release(holding: Holding, *, now: float, extras: Extras) -> Write:
     """Gives the task back to be claimed by anybody, at once."""
     ops = (
-        *_same(holding.uid),
+        *same(holding.uid),
         test("/status/epoch", holding.epoch),
         test("/status/owner/incarnation", holding.owner.incarnation),
         put("/status/phase", next_phase(Phase.RUNNING, Move.RELEASE).value),
         remove("/status/owner"),
         put("/status/lastEnd", _end_fields(holding.owner, holding.epoch, Proof.RELEASED, now)),
-        *_puts(extras),
+        *puts(extras),
     )
     return Write(name="release", ref=holding.ref, ops=ops, landed=_later_than(holding.epoch))
 
@@ -160,7 +159,7 @@ def finish(holding: Holding, growth: Growth, *, phase: Phase, result: Extras, no
         *([put("/status/result", dict(result))] if result else []),
         put("/status/finishedAt", to_second_text(now)),
         put("/status/waitingFor", []),
-        *_puts(extras),
+        *puts(extras),
     )
     # By the head, not by the phase: another owner may have finished it, and then this one was too late.
     return Write(name="finish", ref=holding.ref, ops=ops, landed=_has_head(holding.epoch, growth.head))
@@ -172,13 +171,13 @@ def fire(task: TaskView, name: str, *, extras: Extras) -> Write | None:
     if position is None or name in task.fired or task.phase not in (Phase.WAITING, Phase.PENDING):
         return None
     ops = [
-        *_same(task.uid),
+        *same(task.uid),
         test("/status/phase", task.phase.value),
         test(f"/status/waitingFor/{position}/name", name),
         test("/status/fired", list(task.fired) or None),
         put("/status/fired", [*task.fired, name]),
         put("/status/phase", next_phase(task.phase, Move.FIRE).value),
-        *_puts(extras),
+        *puts(extras),
     ]
 
     def landed(manifest: Manifest) -> bool:
@@ -193,7 +192,7 @@ def orphan(task: TaskView, proof: Proof, *, now: float, extras: Extras) -> Write
     """Takes a Running task from an owner that can't be running it any more, for anybody to claim."""
     assert task.owner is not None
     ops = (
-        *_same(task.uid),
+        *same(task.uid),
         test("/status/epoch", task.epoch),
         test("/status/owner/incarnation", task.owner.incarnation),
         test("/status/phase", Phase.RUNNING.value),
@@ -201,44 +200,19 @@ def orphan(task: TaskView, proof: Proof, *, now: float, extras: Extras) -> Write
         remove("/status/owner"),
         put("/status/recoveries", task.recoveries + (1 if proof.is_death else 0)),
         put("/status/lastEnd", _end_fields(task.owner, task.epoch, proof, now)),
-        *_puts(extras),
+        *puts(extras),
     )
     return Write(name="orphan", ref=task.ref, ops=ops, landed=_later_than(task.epoch))
 
 
-def settle_approval(ref: Ref, uid: str, decision: Decision, *, votes: str, now: float) -> Write:
-    """Records how an approval ended; it stays so."""
-    settled: dict[str, Any] = {
-        "phase": decision.verdict.value,
-        "reason": decision.reason,
-        "votes": votes,
-        "decidedAt": to_second_text(now),
-    }
-    if decision.choice is not None:
-        settled["choice"] = decision.choice.value
-    ops = (*_same(uid), test("/status/phase", "Pending"), *_puts(settled))
-    return Write(
-        name="settle", ref=ref, ops=ops, landed=lambda manifest: manifest["status"]["phase"] == decision.verdict.value
-    )
-
-
-def count_votes(ref: Ref, uid: str, votes: str) -> Write:
-    """Shows how many have voted while an approval is open."""
-    ops = (*_same(uid), test("/status/phase", "Pending"), put("/status/votes", votes))
-
-    def landed(manifest: Manifest) -> bool:
-        return bool(manifest["status"].get("votes") == votes)
-
-    return Write(name="count", ref=ref, ops=ops, landed=landed)
-
-
-def _same(uid: str) -> tuple[Op, ...]:
+def same(uid: str) -> tuple[Op, ...]:
+    """It is still that very object."""
     return (test("/metadata/uid", uid),)
 
 
 def _owned(holding: Holding) -> tuple[Op, ...]:
     return (
-        *_same(holding.uid),
+        *same(holding.uid),
         test("/status/epoch", holding.epoch),
         test("/status/owner/incarnation", holding.owner.incarnation),
         test("/status/checkpoint/next", holding.next),
@@ -260,7 +234,8 @@ def _grown(holding: Holding, growth: Growth) -> tuple[Op, ...]:
     )
 
 
-def _puts(fields: Extras) -> tuple[Op, ...]:
+def puts(fields: Extras) -> tuple[Op, ...]:
+    """Sets fields of the status."""
     return tuple(put(f"/status/{name}", value) for name, value in fields.items())
 
 
@@ -300,10 +275,10 @@ def remark(task: TaskView, *, extras: Extras) -> Write:
     """Says something about a task that nobody owns: its summary. Not part of any journal."""
     wanted = dict(extras)
     ops = (
-        *_same(task.uid),
+        *same(task.uid),
         test("/status/phase", task.phase.value),
         test("/status/epoch", task.epoch),
-        *_puts(wanted),
+        *puts(wanted),
     )
 
     def landed(manifest: Manifest) -> bool:

@@ -12,8 +12,8 @@ import zlib
 from hashlib import sha256
 from typing import Any
 
-from aura_operator.core.codec import dumps
 from aura_operator.core.journal import SCHEMA, Segment
+from aura_operator.core.text import dumps
 from aura_operator.core.transcript import Secret, Stored
 from aura_operator.errors import (
     AlreadyExistsError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from aura_operator.core.codec import dumps
+from aura_operator.core.text import dumps
 
 
 def revision_name(agent: str, spec: dict[str, Any]) -> str:

@@ -32,6 +32,7 @@ from aura_operator.store.clock import Clock
 from aura_operator.store.commit import commit, read_through
 from aura_operator.store.contract import Growth, Holding, Write
 from aura_operator.store.resources import APPROVALS, TASKS, Manifest, Ref, new
+from aura_operator.store.settling import count_votes, settle_approval
 from aura_operator.store.view import TaskView, Wait, task_view
 
 RACES = 50
@@ -156,7 +157,7 @@ def fire(task: TaskView, name: str) -> Write:
 def settle(approval: Manifest, verdict: Verdict, reason: str) -> Write:
     view = approval_view(approval)
     decision = Decision(verdict=verdict, reason=reason)
-    return contract.settle_approval(view.ref, view.uid, decision, votes="0/1", now=NOW)
+    return settle_approval(view.ref, view.uid, decision, votes="0/1", now=NOW)
 
 
 # One of each, on an object that is ready for it
@@ -219,7 +220,7 @@ async def _settle_write(ground: Ground) -> Write:
 async def _count_write(ground: Ground) -> Write:
     approval = await ground.read(await ground.approval(await ground.task()))
     view = approval_view(approval)
-    return contract.count_votes(view.ref, view.uid, "0/1")
+    return count_votes(view.ref, view.uid, "0/1")
 
 
 WRITES: dict[str, Callable[[Ground], Awaitable[Write]]] = {

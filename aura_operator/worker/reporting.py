@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from aura_operator.core.codec import dumps
 from aura_operator.core.commands import Await
 from aura_operator.core.entries import Finished, RequestKind
 from aura_operator.core.instants import to_second_text, to_text
 from aura_operator.core.lifecycle import Phase, WaitKind
 from aura_operator.core.state import CallState, Stage, TaskState
+from aura_operator.core.text import dumps
 from aura_operator.store.resources import Manifest
 
 SUMMARY_LIMIT = 1000

@@ -6,7 +6,7 @@ import pytest
 
 from aura_operator.core.absorb import Decision, SteeringText, World, absorb
 from aura_operator.core.approvals import Request, Terms, Vote, digest_of, judge, mismatch
-from aura_operator.core.codec import dumps, encode
+from aura_operator.core.codec import encode
 from aura_operator.core.commands import Await, CallModel, CallTool, Finish
 from aura_operator.core.decide import Limits, decide
 from aura_operator.core.effects import Effect, ToolHints, ToolRule, policy_for
@@ -41,6 +41,7 @@ from aura_operator.core.ownership import (
     rank,
 )
 from aura_operator.core.state import TaskState, approval_name, idempotency_key, initial
+from aura_operator.core.text import dumps
 from aura_operator.core.transcript import Inline, ToolReturn
 from aura_operator.errors import JournalError
 

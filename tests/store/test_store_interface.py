@@ -19,9 +19,9 @@ from aura_operator.errors import (
 )
 from aura_operator.store.approvals import approval_view
 from aura_operator.store.client import Op, Selection, Store, WatchEvent, WatchKind, put, remove, test
-from aura_operator.store.contract import settle_approval
 from aura_operator.store.leases import lease_ref, new_lease, renewal, takeover
 from aura_operator.store.resources import CHECKPOINTS, LEASES, TASKS, Manifest, Ref, new
+from aura_operator.store.settling import settle_approval
 from aura_operator.store.view import task_ref
 from aura_operator.testing.store_checks import A, Ground, claim
 

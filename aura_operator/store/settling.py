@@ -1,0 +1,37 @@
+"""The writes on an approval's status: how many have voted, and how it ended. Conditional, as those of contract.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aura_operator.core.absorb import Decision
+from aura_operator.core.instants import to_second_text
+from aura_operator.store.client import put, test
+from aura_operator.store.contract import Write, puts, same
+from aura_operator.store.resources import Manifest, Ref
+
+
+def settle_approval(ref: Ref, uid: str, decision: Decision, *, votes: str, now: float) -> Write:
+    """Records how an approval ended; it stays so."""
+    settled: dict[str, Any] = {
+        "phase": decision.verdict.value,
+        "reason": decision.reason,
+        "votes": votes,
+        "decidedAt": to_second_text(now),
+    }
+    if decision.choice is not None:
+        settled["choice"] = decision.choice.value
+    ops = (*same(uid), test("/status/phase", "Pending"), *puts(settled))
+    return Write(
+        name="settle", ref=ref, ops=ops, landed=lambda manifest: manifest["status"]["phase"] == decision.verdict.value
+    )
+
+
+def count_votes(ref: Ref, uid: str, votes: str) -> Write:
+    """Shows how many have voted while an approval is open."""
+    ops = (*same(uid), test("/status/phase", "Pending"), put("/status/votes", votes))
+
+    def landed(manifest: Manifest) -> bool:
+        return bool(manifest["status"].get("votes") == votes)
+
+    return Write(name="count", ref=ref, ops=ops, landed=landed)
