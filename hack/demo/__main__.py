@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import signal
 import sys
 import time
@@ -25,6 +26,8 @@ from hack.progress import Progress
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     place = Place(options.directory)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # whoever reads along through a pipe sees each line at once
     # `kill` ends it like Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -101,6 +104,9 @@ def _cluster(place: Place, kind: str) -> AnyCluster:
 
 def _stop(place: Place) -> None:
     """Ends what runs on this machine. What a current cluster holds stays until `down`."""
+    # A second Ctrl-C would leave half of it behind.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     end_all(place)
     place.local.down()
 

@@ -64,7 +64,7 @@ class Incident:
         """kill -9 in the middle of a model call; returns the seconds until another life made that call again."""
         self._until("the task is in its second model call", lambda _: self._story().thinks_again())
         owner = self._owner()
-        # Between the look and the kill the call might have ended: the journal tells below whether it had.
+        # Between the look and the kill the call might end: the journal tells below whether it has.
         killed_at = time.time()
         owner.kill9()
         line(f"kill -9 {owner.pid}: {owner.name}, in the middle of a model call")
@@ -76,9 +76,9 @@ class Incident:
         line("the new one gets --slots 0, so that the other worker has to go on")
         self._until("the task waits for a decision", lambda status: status["phase"] == WAITING)
         story = self._story()
-        seconds = story.made_again(killed_at)
-        if seconds is None or len(story.models) != 3:
-            raise DemoError("the model call was not made again:\n" + "\n".join(story.timeline()))
+        seconds = story.second_thought_after(killed_at)
+        if seconds is None:
+            raise DemoError("the model had answered before the kill: this machine is very busy. Run `make demo` again.")
         heir = story.owners[-1]
         if heir.worker == owner.name:
             raise DemoError(f"{owner.name} went on itself, although it has no slots")

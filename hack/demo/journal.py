@@ -55,10 +55,10 @@ class Story:
         results = sum(isinstance(entry, Result) for entry in self.entries)
         return len(self.models) == 1 and results == 1
 
-    def made_again(self, killed_at: float) -> float | None:
-        """Seconds from a kill to the start of the model call that another life made; None if none was seen."""
-        started = [entry.started for entry in self.models if entry.started > killed_at]
-        return min(started) - killed_at if started else None
+    def second_thought_after(self, killed_at: float) -> float | None:
+        """Seconds from a kill to the start of the second model call that was answered; None if it began before."""
+        started = self.models[1].started
+        return started - killed_at if started > killed_at else None
 
     def asked(self) -> int | None:
         """The call that a person is asked about."""

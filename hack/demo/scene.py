@@ -85,7 +85,7 @@ def demand_fit(admin: Kubectl, *, again: bool) -> None:
     if releases.strip() and not again:
         raise DemoError(
             f"the chart is installed already (release {RELEASE} in {OPERATOR_NAMESPACE}); the demo would change "
-            "what it serves. Follow `The same by hand` in README.md there, or use the local cluster: leave CLUSTER unset."
+            "what it serves. Do `The same by hand` of README.md there, or use the local cluster: leave CLUSTER unset."
         )
 
 

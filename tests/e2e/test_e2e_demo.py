@@ -88,15 +88,33 @@ def test_it_refuses_a_namespace_that_is_somebody_elses(directory: Path, own_clus
     assert "namespace aura-demo is there and is not the demo's" in played.stderr
 
 
-def test_interrupted_while_it_waits_for_a_person_it_leaves_nothing_running(directory: Path) -> None:
+def waiting_for_a_person(directory: Path) -> tuple[subprocess.Popen[bytes], Path]:
+    """A demo that has come to where a person decides, and its output."""
     output = directory / "output"
     command = [sys.executable, "-m", "hack.demo", "--directory", str(directory)]
     with output.open("wb") as stream:
         playing = subprocess.Popen(command, cwd=ROOT, stdout=stream, stderr=stream, env=tools.environment())
     deadline = time.monotonic() + 120
-    while "Your turn, as bob" not in output.read_text():
+    while "This goes on by itself" not in output.read_text():
         assert playing.poll() is None and time.monotonic() < deadline, output.read_text()
         time.sleep(0.2)
+    return playing, output
+
+
+@pytest.mark.behaviour(21)
+def test_a_person_types_what_it_shows_and_says_no(directory: Path) -> None:
+    playing, output = waiting_for_a_person(directory)
+    shown = next(line for line in output.read_text().splitlines() if line.startswith("  kubectl --kubeconfig"))
+    typed = shown.replace('"approved":true', '"approved":false')
+    subprocess.run(["bash", "-c", typed], env=tools.environment(), check=True, capture_output=True)
+    assert playing.wait(timeout=60) == 0, output.read_text()
+    said = output.read_text()
+    assert "Denied by bob" in said
+    assert "restarts=0 tool-calls=0 deciders=bob" in said.splitlines()[-1]
+
+
+def test_interrupted_while_it_waits_for_a_person_it_leaves_nothing_running(directory: Path) -> None:
+    playing, output = waiting_for_a_person(directory)
     started = started_by(directory)
     assert sum(known.alive() for known in started) == 4 + 3, "ours and the cluster's"
     playing.send_signal(signal.SIGINT)
