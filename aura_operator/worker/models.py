@@ -92,6 +92,9 @@ def plan_of(run: TaskRun, tools: Mapping[str, ToolSpec], call: RequestedCall, nu
             timer = parse_sleep(call.arguments)
         except ValueError as error:
             refused_why = str(error)
+    if refused_why is not None and policy.sensitive:
+        # What is wrong is said by quoting it, and the plan stands in the status.
+        refused_why = f"the arguments of {spec.name} are no JSON object that fits its schema; they are kept secret"
     approvers = run.equipment.spec.approvals.approvers
     if refused_why is None and policy.approval_required and not (approvers.users or approvers.groups):
         refused_why = (
