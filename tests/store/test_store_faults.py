@@ -212,9 +212,9 @@ async def test_an_expired_watch_is_listed_anew(
 async def test_what_went_during_an_outage_is_told_as_gone(
     ground: Ground, proxy: FaultProxy, seen: asyncio.Queue[Seen]
 ) -> None:
+    await until(seen, Change.SYNCED)
     goes, stays = await ground.task(), await ground.task()
-    for task in (goes, stays):
-        await until(seen, Change.SET, task.ref.name)
+    await until(seen, Change.SET, stays.ref.name)
     await proxy.wait_watching(WATCHES)
     await proxy.down()
     await ground.user_store.delete(goes.ref, uid=goes.uid)
