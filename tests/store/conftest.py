@@ -11,7 +11,7 @@ from aura_operator.store.kube import KubeStore
 from aura_operator.store.resources import Ref
 from aura_operator.testing.faulty import Call, FaultyStore, LoseAnswer, Predicate, calls
 from aura_operator.testing.memory import MemoryStore
-from aura_operator.testing.store_checks import Ground
+from aura_operator.testing.store_checks_writes import Ground
 from tests.conftest import AnyCluster
 
 

@@ -33,7 +33,7 @@ from aura_operator.testing.proxy_rules import (
     SwallowAnswer,
     matching,
 )
-from aura_operator.testing.store_checks import WRITES, A, B, Ground, append, claim, holding, orphan
+from aura_operator.testing.store_checks_writes import WRITES, A, B, Ground, append, claim, holding, orphan
 from hack.install import NAMESPACE
 from hack.kubectl import Kubectl
 from tests.conftest import AnyCluster

@@ -23,7 +23,7 @@ from aura_operator.store.leases import lease_ref, new_lease, renewal, takeover
 from aura_operator.store.resources import CHECKPOINTS, LEASES, TASKS, Manifest, Ref, new
 from aura_operator.store.settling import settle_approval
 from aura_operator.store.view import task_ref
-from aura_operator.testing.store_checks import A, Ground, claim
+from aura_operator.testing.store_checks_writes import A, Ground, claim
 
 SPEC = {"agentRef": {"name": "sre"}, "input": "go"}
 

@@ -25,7 +25,7 @@ from aura_operator.store.overflow import (
 from aura_operator.store.recall import read_journal
 from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest, Ref, Resource
 from aura_operator.store.view import JournalView, TaskView
-from aura_operator.testing.store_checks import Ground
+from aura_operator.testing.store_checks_writes import Ground
 
 SEGMENTS = 130  # two full rounds of names, and a rest
 TEXTS = ["", "short", 'quotes " and \\ and \n lines', "ü€😀" * 50, "log line 17 of pod db-0: ok\n" * 5000]

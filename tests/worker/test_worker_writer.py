@@ -22,7 +22,7 @@ from aura_operator.store.view import TaskView, Wait, task_view
 from aura_operator.testing.clock import FakeClock, virtual_time
 from aura_operator.testing.faulty import Call, FaultyStore, Late, LoseAnswer, Refuse, Slow, calls
 from aura_operator.testing.memory import MemoryStore
-from aura_operator.testing.store_checks import A, B, Ground, claim, holding, orphan
+from aura_operator.testing.store_checks_writes import A, B, Ground, claim, holding, orphan
 from aura_operator.worker.writer import LINGER_SECONDS, JournalWriter
 
 PATCHES = calls("patch", TASKS)
