@@ -65,18 +65,25 @@ def secret_object(task: Manifest, text: str, nonce: str) -> tuple[Secret, Manife
 
 async def ensure(store: Store, resource: Resource, manifest: Manifest) -> None:
     """Creates an object whose name says its content. One that is there must be of the same owner and content."""
-    try:
-        await store.create(resource, manifest)
-    except AlreadyExistsError:
-        metadata = manifest["metadata"]
-        found = await store.get(Ref(resource=resource, namespace=metadata["namespace"], name=metadata["name"]))
-        body = "data" if resource == SECRETS else "spec"
+    metadata = manifest["metadata"]
+    body = "data" if resource == SECRETS else "spec"
+    while True:
+        try:
+            await store.create(resource, manifest)
+        except AlreadyExistsError:
+            try:
+                found = await store.get(Ref(resource=resource, namespace=metadata["namespace"], name=metadata["name"]))
+            except NotFoundError:
+                continue  # collected in between, with another owner
+        else:
+            return
         owners = [owner["uid"] for owner in found["metadata"].get("ownerReferences", ())]
         if found.get(body) != manifest[body] or owners != [metadata["ownerReferences"][0]["uid"]]:
             raise ContentRejectedError(
                 f"{resource.kind} {metadata['namespace']}/{metadata['name']} is there with another owner or content; "
                 f"it was not written by this operator: delete it"
-            ) from None
+            )
+        return
 
 
 async def ensure_through(store: Store, resource: Resource, manifest: Manifest, clock: Clock) -> None:

@@ -12,6 +12,7 @@ import pytest
 from aura_operator.core.journal import GENESIS, PREVIOUS_SEGMENTS, SCHEMA, Segment, head_of
 from aura_operator.core.transcript import Stored
 from aura_operator.errors import ContentRejectedError, JournalError, NotFoundError, UnknownSchemaError
+from aura_operator.store.clock import SystemClock
 from aura_operator.store.overflow import (
     ensure,
     ensure_through,
@@ -23,8 +24,10 @@ from aura_operator.store.overflow import (
     segment_object,
 )
 from aura_operator.store.recall import read_journal
-from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest, Ref, Resource
+from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest, Ref, Resource, owned_by
 from aura_operator.store.view import JournalView, TaskView
+from aura_operator.testing.faulty import Call, FaultyStore
+from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.store_checks_writes import Ground
 
 SEGMENTS = 130  # two full rounds of names, and a rest
@@ -63,10 +66,8 @@ async def test_a_secret_is_written_once_and_read_back(ground: Ground) -> None:
 async def test_somebody_elses_object_of_that_name_is_refused_not_used(ground: Ground) -> None:
     task = await owner(ground)
     _, manifest = payload_object(task, "ours")
-    foreign_owner = manifest | {
-        "metadata": manifest["metadata"]
-        | {"ownerReferences": [manifest["metadata"]["ownerReferences"][0] | {"uid": "somebody-else"}]}
-    }
+    # Of an owner that is there: the server collects what belongs to nobody.
+    foreign_owner = owned_by(manifest, await owner(ground))
     for foreign in (foreign_owner, manifest | {"spec": manifest["spec"] | {"data": "theirs"}}):
         created = await ground.user_store.create(CHECKPOINTS, foreign)
         with pytest.raises(ContentRejectedError, match=manifest["metadata"]["name"]):
@@ -74,6 +75,25 @@ async def test_somebody_elses_object_of_that_name_is_refused_not_used(ground: Gr
         ref = ref_of(CHECKPOINTS, manifest)
         assert (await ground.user_store.get(ref))["spec"] == foreign["spec"]
         await ground.user_store.delete(ref, uid=created["metadata"]["uid"])
+
+
+async def test_an_object_that_goes_while_it_is_looked_at_is_made_anew() -> None:
+    """A name taken by what belonged to an earlier task, and collected between the refusal and the look."""
+    clock = SystemClock()
+    memory = MemoryStore(clock)
+    store = FaultyStore(memory, clock)
+    ground = Ground(store=store, user_store=memory, clock=clock, namespace="test")
+    _, manifest = payload_object(await owner(ground), "ours")
+    earlier = await memory.create(CHECKPOINTS, owned_by(manifest, await owner(ground)))
+
+    async def collect(call: Call) -> None:
+        if call.method == "get":
+            await memory.delete(ref_of(CHECKPOINTS, manifest), uid=earlier["metadata"]["uid"])
+
+    store.before = collect
+    await ensure_through(store, CHECKPOINTS, manifest, clock)
+    found = await memory.get(ref_of(CHECKPOINTS, manifest))
+    assert found["metadata"]["ownerReferences"] == manifest["metadata"]["ownerReferences"]
 
 
 async def test_somebody_elses_secret_without_any_content_is_refused_too(ground: Ground) -> None:
