@@ -16,6 +16,7 @@ from aura_operator.core.lifecycle import Phase, WaitKind
 from aura_operator.core.state import CallState, Stage, TaskState, approval_name
 
 PAUSE_NAME = "pause"
+DEADLINE_PASSED = "the task's activeDeadlineSeconds passed (waiting counts too)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ def _ending(state: TaskState, limits: Limits) -> Finish | None:
     if state.control is Control.CANCEL:
         return Finish(phase=Phase.CANCELLED, reason="Cancelled", message="cancelled as desired")
     if state.control is Control.EXPIRED:
-        return _failed("DeadlineExceeded", "the task's activeDeadlineSeconds passed (waiting counts too)")
+        return _failed("DeadlineExceeded", DEADLINE_PASSED)
     if state.failure is not None:
         return _failed(state.failure.reason, state.failure.message)
     if state.recoveries > limits.recoveries:

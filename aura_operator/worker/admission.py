@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from aura_operator.core.codec import decode, encode
+from aura_operator.core.decide import DEADLINE_PASSED
 from aura_operator.core.entries import Claimed
 from aura_operator.core.fold import fold
 from aura_operator.core.instants import quantised, to_second_text
@@ -45,7 +46,7 @@ class AgentMissing(ConfigurationError):
 
 async def revision_for(means: Means, task: TaskView) -> str:
     """The revision that the task has or, before its first claim, gets. Raises AgentMissing."""
-    if task.revision or ends_only(task):
+    if task.revision or ends_only(task, means.clock.now()):
         return task.revision
     try:
         return await pin(means.store, task.ref.namespace, task.agent, means.clock)
@@ -69,8 +70,10 @@ async def take(
     claimed, approvals = await asyncio.gather(_claim(means, task, revision), _approvals(means, task))
     if claimed is None:
         return Ended.LOST
-    if ends_only(task):
+    if task.desired is Desired.CANCEL:
         return await end(means, claimed, Phase.CANCELLED, "Cancelled", "cancelled as desired")
+    if ends_only(task, means.clock.now()):
+        return await end(means, claimed, Phase.FAILED, "DeadlineExceeded", DEADLINE_PASSED)
     if missing is not None:
         return await fail(means, claimed, missing)
     if claimed.session is not None:

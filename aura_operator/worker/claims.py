@@ -28,10 +28,14 @@ class Candidates:
         self._served: dict[str, int] = {}  # when each namespace had its last turn
         self._turn = 0
 
-    def offer(self, task: TaskView, peers: set[str], now: float) -> None:
-        """Takes note of a task as it is now. `now` is on the boot clock."""
+    def offer(self, task: TaskView, peers: set[str], now: float, wall: float) -> None:
+        """Takes note of a task as it is now. `now` is on the boot clock, `wall` in Unix seconds."""
         if not takeable(task):
             self._tasks.pop(task.uid, None)
+            return
+        if task.desired is Desired.PAUSE and task.deadline is not None:
+            # Nobody runs it, but its active deadline counts on, and somebody has to end it.
+            self._tasks[task.uid] = _Candidate(task=task, rank=0, due=now + max(0.0, task.deadline - wall))
             return
         place = rank(task.uid, self._worker, peers)
         known = self._tasks.get(task.uid)
@@ -46,14 +50,14 @@ class Candidates:
         """Tries a task again only at `until` (boot clock)."""
         self._tasks[task.uid] = _Candidate(task=task, rank=0, due=until)
 
-    def take(self, now: float, *, free_slots: int, running: int) -> TaskView | None:
+    def take(self, now: float, wall: float, *, free_slots: int, running: int) -> TaskView | None:
         """The next task to claim, and no longer a candidate; None if there is none that may be claimed now.
 
         Tasks that only have to end need no slot. A task that cost its last workers their lives runs alone.
         """
         due = [candidate for candidate in self._tasks.values() if candidate.due <= now]
         making_room = running > 0 and any(self._needs_room(candidate, now) for candidate in due)
-        fit = [candidate.task for candidate in due if _fits(candidate.task, free_slots, running, making_room)]
+        fit = [candidate.task for candidate in due if _fits(candidate.task, wall, free_slots, running, making_room)]
         if not fit:
             return None
         chosen = min(fit, key=lambda task: (-task.priority, self._served.get(task.ref.namespace, 0), task.epoch))
@@ -71,22 +75,26 @@ class Candidates:
         return min((candidate.due for candidate in self._tasks.values()), default=None)
 
 
-def _fits(task: TaskView, free_slots: int, running: int, making_room: bool) -> bool:
-    if ends_only(task):
+def _fits(task: TaskView, wall: float, free_slots: int, running: int, making_room: bool) -> bool:
+    if ends_only(task, wall):
         return True
+    if task.desired is Desired.PAUSE:
+        return False
     if quarantined(task):
         return running == 0 and free_slots > 0
     return free_slots > 0 and not making_room
 
 
 def takeable(task: TaskView) -> bool:
-    """Whether anybody of this version may claim the task now."""
+    """Whether anybody of this version may claim the task, now or (paused with a deadline) some time."""
     newer = task.journal is not None and task.journal.schema > SCHEMA
-    return task.phase is Phase.PENDING and not task.deleting and not newer and task.desired is not Desired.PAUSE
+    wanted = task.desired is not Desired.PAUSE or task.deadline is not None
+    return task.phase is Phase.PENDING and wanted and not task.deleting and not newer
 
 
-def ends_only(task: TaskView) -> bool:
-    return task.desired is Desired.CANCEL
+def ends_only(task: TaskView, now: float) -> bool:
+    """Whether the task can only be ended: cancelled, or its active deadline passed. `now` in Unix seconds."""
+    return task.desired is Desired.CANCEL or (task.deadline is not None and now >= task.deadline)
 
 
 def quarantined(task: TaskView) -> bool:

@@ -12,7 +12,7 @@ import structlog
 
 from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_SECONDS
 from aura_operator.errors import AlreadyExistsError, FencedError, NotFoundError, StoreError, TestFailedError
-from aura_operator.store.client import Store
+from aura_operator.store.client import Op, Store
 from aura_operator.store.clock import Clock
 from aura_operator.store.leases import FREE_SLOTS, POD_UID, lease_view, new_lease, renewal, takeover
 from aura_operator.store.resources import LEASES, Manifest, Ref
@@ -80,7 +80,9 @@ class WorkerLease:
             return await self._create()
         view = lease_view(found)
         if view.incarnation == self._incarnation:
-            return True  # an earlier attempt, whose answer was lost
+            # An earlier attempt, whose answer was lost, perhaps long ago: it counts from now, so it is renewed now.
+            ops = renewal(self._incarnation, self._clock.now(), self._annotations())
+            return await self._patched(ops)
         if view.pod_uid != self._pod_uid:
             log.warning(
                 "a Lease of this name belongs to another Pod; waiting until it is deleted",
@@ -89,7 +91,9 @@ class WorkerLease:
             )
             return False
         now = self._clock.now()
-        ops = takeover(found, holder=self._incarnation, now=now, annotations=self._annotations())
+        return await self._patched(takeover(found, holder=self._incarnation, now=now, annotations=self._annotations()))
+
+    async def _patched(self, ops: list[Op]) -> bool:
         try:
             await self._store.patch(self._ref, ops)
         except TestFailedError:

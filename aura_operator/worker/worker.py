@@ -172,7 +172,7 @@ class Worker:
         async for seen in follow(self._store, selection, self._clock):
             if seen.change is Change.SET:
                 now = self._clock.boot()
-                self._candidates.offer(task_view(seen.object), self._peers.with_free_slots(now), now)
+                self._candidates.offer(task_view(seen.object), self._peers.with_free_slots(now), now, self._clock.now())
                 self._wake.set()
             elif seen.change is Change.GONE:
                 self._candidates.forget(seen.object["metadata"]["uid"])
@@ -230,7 +230,9 @@ class Worker:
             now = self._clock.boot()
             task = None
             if not self._draining and self.lease.may_start():
-                task = self._candidates.take(now, free_slots=self._free_slots(), running=len(self._slots))
+                task = self._candidates.take(
+                    now, self._clock.now(), free_slots=self._free_slots(), running=len(self._slots)
+                )
             if task is None:
                 due = self._candidates.next_due()
                 # A candidate that is due and can't be taken waits for a slot, whose end rings.

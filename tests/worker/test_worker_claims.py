@@ -16,6 +16,7 @@ from aura_operator.worker.claims import PATIENCE_SECONDS, Candidates, takeable
 from aura_operator.worker.peers import Peers
 
 ME = "worker-a"
+WALL = 1_000_000.0  # Unix seconds
 PEERS = {"worker-a", "worker-b", "worker-c"}
 
 
@@ -35,13 +36,13 @@ def journal(schema: int) -> JournalView:
 def offered(*tasks: TaskView, peers: set[str] | None = None, now: float = 0.0) -> Candidates:
     candidates = Candidates(ME)
     for each in tasks:
-        candidates.offer(each, peers if peers is not None else {ME}, now)
+        candidates.offer(each, peers if peers is not None else {ME}, now, WALL)
     return candidates
 
 
 def taken(candidates: Candidates, now: float = 0.0, *, free_slots: int = 100, running: int = 0) -> list[str]:
     names = []
-    while (found := candidates.take(now, free_slots=free_slots, running=running)) is not None:
+    while (found := candidates.take(now, WALL, free_slots=free_slots, running=running)) is not None:
         names.append(f"{found.ref.namespace}/{found.ref.name}")
         free_slots -= 1
         running += 1
@@ -71,7 +72,7 @@ def test_the_first_ranked_worker_is_due_at_once_and_the_others_each_a_little_lat
     dues = {}
     for worker in PEERS:
         candidates = Candidates(worker)
-        candidates.offer(task(), PEERS, 10.0)
+        candidates.offer(task(), PEERS, 10.0, WALL)
         dues[worker] = candidates.next_due()
     assert sorted(dues.values(), key=lambda due: due or 0) == [10.0 + n * RANK_DELAY_SECONDS for n in range(3)]
     assert {worker: rank("uid-n-t", worker, PEERS) for worker in PEERS} == {
@@ -86,27 +87,27 @@ def test_a_worker_without_live_peers_is_first() -> None:
 def test_nothing_is_taken_before_its_time() -> None:
     loser = max(PEERS, key=lambda worker: rank("uid-n-t", worker, PEERS))
     candidates = Candidates(loser)
-    candidates.offer(task(), PEERS, 0.0)
-    assert candidates.take(0.0, free_slots=1, running=0) is None
-    assert candidates.take(1.9 * RANK_DELAY_SECONDS, free_slots=1, running=0) is None
-    assert candidates.take(2 * RANK_DELAY_SECONDS, free_slots=1, running=0) is not None
+    candidates.offer(task(), PEERS, 0.0, WALL)
+    assert candidates.take(0.0, WALL, free_slots=1, running=0) is None
+    assert candidates.take(1.9 * RANK_DELAY_SECONDS, WALL, free_slots=1, running=0) is None
+    assert candidates.take(2 * RANK_DELAY_SECONDS, WALL, free_slots=1, running=0) is not None
     assert candidates.next_due() is None
 
 
 def test_seeing_the_same_chance_again_does_not_start_the_wait_anew_and_a_new_one_does() -> None:
     loser = max(PEERS, key=lambda worker: rank("uid-n-t", worker, PEERS))
     candidates = Candidates(loser)
-    candidates.offer(task(), PEERS, 0.0)
-    candidates.offer(task(priority=5), PEERS, 10.0)
+    candidates.offer(task(), PEERS, 0.0, WALL)
+    candidates.offer(task(priority=5), PEERS, 10.0, WALL)
     assert candidates.next_due() == 2 * RANK_DELAY_SECONDS
-    candidates.offer(task(epoch=1), PEERS, 20.0)
+    candidates.offer(task(epoch=1), PEERS, 20.0, WALL)
     assert candidates.next_due() == 20.0 + 2 * RANK_DELAY_SECONDS
 
 
 def test_what_left_or_changed_its_mind_is_no_candidate_any_more() -> None:
     candidates = offered(task("a"), task("b"), task("c"))
     candidates.forget("uid-n-a")
-    candidates.offer(task("b", desired=Desired.PAUSE), {ME}, 0.0)
+    candidates.offer(task("b", desired=Desired.PAUSE), {ME}, 0.0, WALL)
     assert taken(candidates) == ["n/c"]
 
 
@@ -133,7 +134,7 @@ def test_higher_priority_goes_first_and_namespaces_take_turns() -> None:
 
 def test_a_postponed_task_waits_and_holds_nobody_up() -> None:
     candidates = offered(task("a"), task("b"))
-    first = candidates.take(0.0, free_slots=2, running=0)
+    first = candidates.take(0.0, WALL, free_slots=2, running=0)
     assert first is not None
     candidates.postpone(first, 5.0)
     assert taken(candidates, 1.0) == ["n/b"]
@@ -145,9 +146,9 @@ def test_a_postponed_task_waits_and_holds_nobody_up() -> None:
 def test_a_task_that_cost_its_workers_their_lives_runs_alone() -> None:
     suspect = task("suspect", recoveries=QUARANTINE_RECOVERIES)
     candidates = offered(suspect, task("good"))
-    assert candidates.take(0.0, free_slots=7, running=1) is not None, "the good one"
-    assert candidates.take(0.0, free_slots=7, running=1) is None, "not beside others"
-    alone = candidates.take(0.0, free_slots=8, running=0)
+    assert candidates.take(0.0, WALL, free_slots=7, running=1) is not None, "the good one"
+    assert candidates.take(0.0, WALL, free_slots=7, running=1) is None, "not beside others"
+    alone = candidates.take(0.0, WALL, free_slots=8, running=0)
     assert alone is not None and alone.ref.name == "suspect"
 
 
@@ -156,11 +157,11 @@ def test_a_suspect_that_waits_too_long_gets_room_made() -> None:
     suspect = task("suspect", recoveries=QUARANTINE_RECOVERIES)
     candidates = offered(suspect, task("good"))
     late = PATIENCE_SECONDS + 0.1
-    assert candidates.take(late, free_slots=7, running=1) is None, "its first-ranked worker takes nothing else"
+    assert candidates.take(late, WALL, free_slots=7, running=1) is None, "its first-ranked worker takes nothing else"
     ending = task("ending", desired=Desired.CANCEL)
-    candidates.offer(ending, {ME}, late)
-    assert candidates.take(late, free_slots=7, running=1) is not None, "but ends what has to end"
-    found = candidates.take(late, free_slots=8, running=0)
+    candidates.offer(ending, {ME}, late, WALL)
+    assert candidates.take(late, WALL, free_slots=7, running=1) is not None, "but ends what has to end"
+    found = candidates.take(late, WALL, free_slots=8, running=0)
     assert found is not None
 
 
@@ -169,9 +170,9 @@ def test_only_the_first_ranked_worker_makes_room() -> None:
     suspect = task("suspect", recoveries=QUARANTINE_RECOVERIES)
     loser = max(PEERS, key=lambda worker: rank(suspect.uid, worker, PEERS))
     candidates = Candidates(loser)
-    candidates.offer(suspect, PEERS, 0.0)
-    candidates.offer(task("good"), {loser}, 0.0)
-    found = candidates.take(PATIENCE_SECONDS + 1, free_slots=7, running=1)
+    candidates.offer(suspect, PEERS, 0.0, WALL)
+    candidates.offer(task("good"), {loser}, 0.0, WALL)
+    found = candidates.take(PATIENCE_SECONDS + 1, WALL, free_slots=7, running=1)
     assert found is not None and found.ref.name == "good"
 
 
@@ -211,3 +212,15 @@ def test_slots_are_taken_from_the_newest_lease_also_without_a_renewal() -> None:
     peers.seen(lease("a"), 100.0)
     peers.seen(lease("a", slots=0), 101.0)
     assert peers.with_free_slots(102.0) == set()
+
+
+@pytest.mark.behaviour(25)
+def test_a_task_whose_deadline_passed_is_ended_without_a_slot_also_while_it_is_paused() -> None:
+    late = task("late", active_deadline_seconds=60.0, started_at=WALL - 60)
+    assert taken(offered(late), free_slots=0, running=8) == ["n/late"]
+    in_time = task("in-time", active_deadline_seconds=60.0, started_at=WALL - 59)
+    assert taken(offered(in_time), free_slots=0, running=8) == []
+    paused = offered(replace(in_time, desired=Desired.PAUSE))
+    assert paused.next_due() == 1.0
+    assert paused.take(2.0, WALL, free_slots=8, running=0) is None
+    assert paused.take(2.0, WALL + 1, free_slots=0, running=8) is not None

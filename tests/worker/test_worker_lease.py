@@ -282,3 +282,19 @@ async def test_a_lease_that_somebody_wrote_by_hand_crashes_nothing() -> None:
     await desk.memory.create(LEASES, manifest)
     view = lease_view(await desk.memory.get(REF))
     assert (view.pod_uid, view.free_slots) == ("", 0)
+
+
+@pytest.mark.behaviour(7)
+@virtual_time
+async def test_a_lease_won_long_before_its_answer_was_read_is_renewed_before_it_counts() -> None:
+    desk = Desk()
+    desk.store.add(LoseAnswer(), calls("create", LEASES), nth=1)
+    desk.store.add(Refuse(UnavailableError("cut off")), calls("get", LEASES), nth=2)
+    lease = desk.lease()
+    acquiring = asyncio.ensure_future(lease.acquire())
+    await desk.clock.advance(DEADLINE_SECONDS + 2)
+    await acquiring
+    renewed = from_text((await desk.memory.get(REF))["spec"]["renewTime"])
+    assert lease.may_start()
+    created = from_text((await desk.memory.get(REF))["spec"]["acquireTime"])
+    assert renewed > created, "others count from the last renewal, so the permission must too"
