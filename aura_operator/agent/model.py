@@ -6,11 +6,12 @@ Owns the request, its deadline and its cancellation. Whether and when to try aga
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from aura_operator.agent.model_settings import ModelSettings
 from aura_operator.agent.redaction import Redactor
 from aura_operator.core.entries import Usage
 from aura_operator.core.transcript import Item
@@ -26,25 +27,6 @@ if TYPE_CHECKING:
 
 # A call of the SDK's own would be invisible to the budget and to cancellation by epoch: retries are the caller's.
 _NO_SDK_RETRIES = {"max_retries": 0}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
-    """Which model, where, and how. `name` is as pydantic-ai has it (`openai-chat:…`, `anthropic:…`), or `scripted:…`.
-
-    `timeout_seconds` bounds one whole request. `settings` are pydantic-ai's model settings (temperature, …).
-    """
-
-    name: str
-    base_url: str | None = None
-    api_key: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    timeout_seconds: float = 300.0
-
-    @property
-    def described(self) -> str:
-        """The model as an error names it."""
-        return f"model {self.name!r} at {self.base_url}" if self.base_url else f"model {self.name!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic_ai import exceptions as theirs
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import FunctionModel
 
+from aura_operator.agent.model_settings import ModelSettings
 from aura_operator.agent.redaction import Redactor
 from aura_operator.errors import ModelError
-
-if TYPE_CHECKING:
-    from aura_operator.agent.model import ModelSettings
 
 _LONGEST_DETAIL = 500  # characters of a provider's own words
 

@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
-from aura_operator.agent.model import ModelSettings
+from aura_operator.agent.model_settings import ModelSettings
 from aura_operator.agent.prices import forget_prices
 from aura_operator.agent.scripted import SCRIPTED, scripted_model
 from aura_operator.errors import ModelError

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from aura_operator.agent.builtin import SLEEP
-from aura_operator.agent.model import ModelClient, ModelSettings
+from aura_operator.agent.model import ModelClient
+from aura_operator.agent.model_settings import ModelSettings
 from aura_operator.agent.specs import ServerSpec, ToolSpec, Transport
 from aura_operator.agent.tools import Toolbox
 from aura_operator.api.agent import AgentSpec, McpServer, StdioServer, StreamableHttpServer

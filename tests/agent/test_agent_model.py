@@ -11,7 +11,8 @@ import pytest
 
 from aura_operator.agent.builtin import SLEEP
 from aura_operator.agent.conversation import Conversation
-from aura_operator.agent.model import ModelClient, ModelSettings, ModelTurn
+from aura_operator.agent.model import ModelClient, ModelTurn
+from aura_operator.agent.model_settings import ModelSettings
 from aura_operator.agent.reply import RequestedCall
 from aura_operator.agent.specs import ToolSpec
 from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, ToolReturn, UserInput

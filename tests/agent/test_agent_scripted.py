@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from aura_operator.agent.conversation import Conversation
-from aura_operator.agent.model import ModelClient, ModelSettings, ModelTurn
+from aura_operator.agent.model import ModelClient, ModelTurn
+from aura_operator.agent.model_settings import ModelSettings
 from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, Steered, ToolReturn, UserInput
 from aura_operator.errors import ModelError
 
