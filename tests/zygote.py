@@ -19,6 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,7 @@ def _load() -> None:
     from aura_operator.worker import worker  # noqa: F401
 
     preload.load()
+    import_module("pydantic_ai.models.openai")  # by a worker only when an agent names it: seconds, on a busy machine
     gc.freeze()  # a child's collector leaves what all share alone
     threads = threading.enumerate()
     assert len(threads) == 1, f"a process with threads can't be forked safely: {threads}"
