@@ -19,7 +19,8 @@ from aura_operator.store.client import put
 from aura_operator.store.kube import KubeStore
 from aura_operator.store.resources import AGENTS, TASKS, Manifest, new
 from aura_operator.store.view import task_ref
-from aura_operator.testing.ledger import Ledger, RunningLedger, running_ledger
+from aura_operator.testing.ledger import Ledger
+from aura_operator.testing.ledger_process import RunningLedger, running_ledger
 from benchmarks.figures import Figure, median, percentile
 from hack.cluster import Cluster
 from hack.install import NAMESPACE

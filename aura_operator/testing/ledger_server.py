@@ -1,10 +1,12 @@
 """The tools of the effect ledger, over streamable HTTP and stdio: slow, failing, crashing and hanging as asked.
 
-Owns the server. Each call is on the disk before anything else happens; see `ledger` for the file.
+Owns the server and its command line. Each call is on the disk before anything else happens; see `ledger` for the file.
+`python -m aura_operator.testing.ledger_server --file FILE [--port 0] [--check-epoch] [--sessions] [--stdio]`
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -12,6 +14,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -162,3 +165,28 @@ async def _done(tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
 
 def _text(text: str, *, is_error: bool = False) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)], is_error=is_error)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="A tool server that writes down every call before it acts.")
+    parser.add_argument("--file", type=Path, required=True, help="the ledger, one JSON line per event")
+    parser.add_argument("--port", type=int, default=0, help="on 127.0.0.1; 0 takes a free one")
+    parser.add_argument(
+        "--check-epoch", action="store_true", help="refuse callers that lost their task to a later epoch"
+    )
+    parser.add_argument(
+        "--sessions", action="store_true", help="be an older server: with MCP sessions, which a restart loses"
+    )
+    parser.add_argument("--stdio", action="store_true", help="speak on the standard streams instead of HTTP")
+    options = parser.parse_args()
+
+    ledger = Ledger(options.file)
+    if options.stdio:
+        serve_stdio(ledger, check_epoch=options.check_epoch)
+    else:
+        serve_http(ledger, options.port, check_epoch=options.check_epoch, sessions=options.sessions)
+
+
+if __name__ == "__main__":
+    main()

@@ -60,7 +60,7 @@ def stdio_spec(path: Path, **changes: Any) -> ServerSpec:
         "name": "ledger",
         "transport": Transport.STDIO,
         "command": sys.executable,
-        "args": ("-m", "aura_operator.testing.ledger", "--stdio", "--file", str(path)),
+        "args": ("-m", "aura_operator.testing.ledger_server", "--stdio", "--file", str(path)),
         "env": {"PYTHONPATH": str(ROOT)},
     }
     return ServerSpec(**{**options, **changes})

@@ -17,7 +17,8 @@ import pytest
 from aura_operator.agent.tools import CallStatus, Toolbox
 from aura_operator.core.effects import ToolHints
 from aura_operator.errors import ToolServerError
-from aura_operator.testing.ledger import Ledger, RunningLedger
+from aura_operator.testing.ledger import Ledger
+from aura_operator.testing.ledger_process import RunningLedger
 from tests.agent.desk import ROOT, Desk, http_spec, stdio_spec, until
 
 

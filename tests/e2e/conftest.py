@@ -16,7 +16,8 @@ from aura_operator.store.kube import KubeStore
 from aura_operator.store.leases import WORKER_SELECTOR
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import task_ref
-from aura_operator.testing.ledger import Ledger, RunningLedger, running_ledger
+from aura_operator.testing.ledger import Ledger
+from aura_operator.testing.ledger_process import RunningLedger, running_ledger
 from aura_operator.testing.proxy_thread import ProxyThread
 from hack.install import NAMESPACE
 from hack.kubectl import Kubectl

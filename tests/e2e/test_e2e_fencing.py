@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from aura_operator.testing.ledger import Ledger, running_ledger
+from aura_operator.testing.ledger import Ledger
+from aura_operator.testing.ledger_process import running_ledger
 from aura_operator.testing.proxy_rules import SeenRequest
 from aura_operator.testing.proxy_thread import ProxyThread
 from tests.e2e.relay import relay
