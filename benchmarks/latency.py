@@ -21,14 +21,16 @@ from aura_operator.store.resources import AGENTS, TASKS, Manifest, new
 from aura_operator.store.view import task_ref
 from aura_operator.testing.ledger import Ledger
 from aura_operator.testing.ledger_process import RunningLedger, running_ledger
+from aura_operator.testing.openai_server import FakeCall, FakeReply, openai_server
 from benchmarks.figures import Figure, median, percentile
 from hack.cluster import Cluster
 from hack.install import NAMESPACE
 from hack.kubectl import Kubectl
-from tests.processes import Processes
+from tests.processes import Processes, spawn
 
 DECISIONS = 60
 APPROVER = "bench-approver"
+MEMORY_TASKS = 30
 WAIT_SECONDS = 60.0
 
 
@@ -40,6 +42,7 @@ async def measure(cluster: Cluster, namespace: str) -> list[Figure]:
             operator_namespace=NAMESPACE,
             worker_kubeconfig=cluster.service_account_kubeconfig(NAMESPACE, "aura-worker"),
             controller_kubeconfig=cluster.service_account_kubeconfig(NAMESPACE, "aura-controller"),
+            launch=spawn,
         )
         admin = Kubectl(cluster.kubeconfig, namespace=namespace)
         admin("create", "rolebinding", "approvers", "--clusterrole=aura-approver", f"--user={APPROVER}")
@@ -47,7 +50,12 @@ async def measure(cluster: Cluster, namespace: str) -> list[Figure]:
         store, decider = await KubeStore.connect(str(cluster.kubeconfig)), await KubeStore.connect(str(approver))
         try:
             bench = _Bench(store=store, decider=decider, namespace=namespace, server=server, processes=processes)
-            return [*await bench.decisions(), *await bench.hand_over(), *await bench.restart(), *bench.memory()]
+            return [
+                *await bench.decisions(),
+                *await bench.hand_over(),
+                *await bench.restart(),
+                *await bench.memory(),
+            ]
         finally:
             processes.end()
             await store.aclose()
@@ -70,7 +78,6 @@ class _Bench:
         self._server = server
         self._ledger: Ledger = server.ledger
         self._processes = processes
-        self._memory: dict[str, float] = {}
 
     async def decisions(self) -> list[Figure]:
         """The decision's patch is sent → the approved call's line in the ledger."""
@@ -90,7 +97,6 @@ class _Bench:
             await _until(lambda before=before: len(self._ledger.starts("once")) > before)  # type: ignore[misc]
             samples.append((self._ledger.starts("once")[-1].at - sent) * 1000)
             await self._phase(name, "Succeeded")
-        self._memory = {"worker": max(_rss(worker.pid) for worker in workers), "controller": _rss(controller.pid)}
         for process in (controller, *workers):
             process.terminate()
         return [
@@ -138,15 +144,35 @@ class _Bench:
         controller.terminate()
         return [Figure(name="restart-to-step", value=median(samples), unit="ms", goal=1000, samples=samples)]
 
-    def memory(self) -> list[Figure]:
+    async def memory(self) -> list[Figure]:
+        """After work: the worker has spoken to models over HTTP by the OpenAI adapter, and to a tool server."""
+        async with openai_server(
+            FakeReply(calls=(FakeCall(tool="led__read", arguments='{"key":"m"}'),), finish_reason="tool_calls"),
+            FakeReply(text="done"),
+        ) as model:
+            spec = self._spec({"name": "openai-chat:fake", "baseURL": model.url}, approval="NotRequired")
+            await self._store.create(AGENTS, new(AGENTS, self._namespace, "openai", spec=spec))
+            controller, worker = self._processes.controller(), self._processes.worker()
+            for number in range(MEMORY_TASKS):
+                await self._task(f"memory-{number}", "openai")
+            for number in range(MEMORY_TASKS):
+                await self._phase(f"memory-{number}", "Succeeded")
+            used = {"worker": _rss(worker.pid), "controller": _rss(controller.pid)}
+            for process in (controller, worker):
+                process.terminate()
         return [
-            Figure(name="worker-rss", value=self._memory["worker"], unit="MB", goal=150),
-            Figure(name="controller-rss", value=self._memory["controller"], unit="MB", goal=100),
+            Figure(name="worker-rss", value=used["worker"], unit="MB", goal=150),
+            Figure(name="controller-rss", value=used["controller"], unit="MB", goal=100),
         ]
 
     async def _agent(self, name: str, script: list[dict[str, Any]], *, approval: str = "NotRequired") -> None:
-        spec = {
-            "model": {"name": "scripted:bench", "settings": {"script": script}},
+        model = {"name": "scripted:bench", "settings": {"script": script}}
+        spec = self._spec(model, approval=approval)
+        await self._store.create(AGENTS, new(AGENTS, self._namespace, name, spec=spec))
+
+    def _spec(self, model: dict[str, Any], *, approval: str) -> dict[str, Any]:
+        return {
+            "model": model,
             "mcpServers": [{"name": "led", "transport": "StreamableHTTP", "url": self._server.url}],
             "tools": [
                 {"match": "led__read", "effect": "Read"},
@@ -155,7 +181,6 @@ class _Bench:
             ],
             "approvals": {"approvers": {"users": [APPROVER]}},
         }
-        await self._store.create(AGENTS, new(AGENTS, self._namespace, name, spec=spec))
 
     async def _task(self, name: str, agent: str) -> None:
         spec = {"agentRef": {"name": agent}, "input": name}

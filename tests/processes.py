@@ -4,15 +4,45 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 import urllib.request
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
-from tests.zygote import Forked, zygote
+from tests.zygote import zygote
 
 READY_SECONDS = 30.0
+
+
+class Started(Protocol):
+    """A process, as subprocess.Popen has it."""
+
+    @property
+    def pid(self) -> int: ...
+    def send_signal(self, sig: signal.Signals, /) -> None: ...
+    def kill(self) -> None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def poll(self) -> int | None: ...
+
+
+Launch = Callable[[Sequence[str], Path], Started]
+"""Starts `aura` with these arguments, its output in that file."""
+
+
+def fork(arguments: Sequence[str], log: Path) -> Started:
+    """In milliseconds, out of a process that has loaded everything."""
+    return zygote().fork(arguments, log)
+
+
+def spawn(arguments: Sequence[str], log: Path) -> Started:
+    """From nothing, as in a container: what is measured must not come out of a warm parent."""
+    with log.open("wb") as output:
+        return subprocess.Popen([sys.executable, "-m", "aura_operator.cli", *arguments], stdout=output, stderr=output)
 
 
 @dataclass(kw_only=True)
@@ -22,7 +52,7 @@ class Process:
     name: str
     pod_uid: str
     log: Path
-    popen: Forked
+    popen: Started
 
     @property
     def pid(self) -> int:
@@ -74,7 +104,7 @@ class Process:
 def _answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=1) as answer:
-            return answer.status == 200
+            return bool(answer.status == 200)
     except OSError:
         return False
 
@@ -88,6 +118,7 @@ class Processes:
     operator_namespace: str
     worker_kubeconfig: Path
     controller_kubeconfig: Path
+    launch: Launch = fork
     started: list[Process] = field(default_factory=list)
 
     def worker(
@@ -130,7 +161,7 @@ class Processes:
             arguments += ["--namespace", self.namespace]
         arguments += ["--name", name, "--pod-uid", uid, "--probe-port", "0", *options]
         log.touch()
-        popen = zygote().fork(arguments, log)
+        popen = self.launch(arguments, log)
         process = Process(name=name, pod_uid=uid, log=log, popen=popen)
         self.started.append(process)
         return process

@@ -6,6 +6,7 @@ command with its own process id, connections and signal handlers; only the impor
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import ctypes
 import functools
@@ -127,7 +128,8 @@ def _load() -> None:
     from aura_operator.telemetry import probes  # noqa: F401
     from aura_operator.worker import worker  # noqa: F401
 
-    preload.load()
+    asyncio.run(preload.load())
+    preload.load_usual_providers()
     import_module("pydantic_ai.models.openai")  # by a worker only when an agent names it: seconds, on a busy machine
     gc.freeze()  # a child's collector leaves what all share alone
     threads = threading.enumerate()

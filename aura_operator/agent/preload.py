@@ -1,21 +1,29 @@
-"""Loads what model calls need before the first task is taken: half a second that a hand-over would otherwise wait."""
+"""Loads what model calls need before the first task is taken, so that a hand-over waits for none of it.
+
+Owns what is loaded when; knows no task and no agent.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-_NEEDED = (
-    "pydantic_ai.direct",
-    "pydantic_ai.models",
-    "pydantic_ai.tools",
-    "aura_operator.agent.conversation",
-    "aura_operator.agent.model_errors",
-    "aura_operator.agent.providers",
-    "aura_operator.agent.reply",
-)
+from aura_operator.core.transcript import UserInput
+
+_USUAL_PROVIDERS = ("pydantic_ai.models.openai", "pydantic_ai.providers.openai")
 
 
-def load() -> None:
-    """Imports everything but the providers' own SDKs, which depend on the models in use."""
-    for module in _NEEDED:
+async def load() -> None:
+    """Asks a model that answers by itself: that loads and builds all but the providers' own SDKs. About a second."""
+    from aura_operator.agent.conversation import Conversation
+    from aura_operator.agent.model import ModelClient
+    from aura_operator.agent.model_settings import ModelSettings
+
+    client = ModelClient(ModelSettings(name="scripted:preload", settings={"script": [{"text": "loaded"}]}))
+    await client.respond(Conversation("", lambda payload: ""), (UserInput(text="are you there?"),), [])
+    await client.aclose()
+
+
+def load_usual_providers() -> None:
+    """Imports the SDK that most agents use. Blocks for a second: to be called in a thread, once all else is up."""
+    for module in _USUAL_PROVIDERS:
         import_module(module)

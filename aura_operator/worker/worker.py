@@ -106,7 +106,7 @@ class Worker:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set, then drains. Raises FencedError (in a group) when its Lease is lost."""
-        preload.load()
+        await preload.load()
         await preflight.passed(self._store, self._clock, self._home)
         await self.lease.acquire()
         log.info("worker started", worker=self._owner.worker, incarnation=self._owner.incarnation)
@@ -118,6 +118,7 @@ class Worker:
                     loops.append(group.create_task(self._watch_owned(namespace)))
                 loops.append(group.create_task(self._dispatch(group)))
                 self.claiming = True
+                loops.append(group.create_task(asyncio.to_thread(preload.load_usual_providers)))
                 await stop.wait()
                 await self._drain()
                 for loop in loops:
