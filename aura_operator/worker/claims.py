@@ -37,11 +37,16 @@ class Candidates:
             # Nobody runs it, but its active deadline counts on, and somebody has to end it.
             self._tasks[task.uid] = _Candidate(task=task, rank=0, due=now + max(0.0, task.deadline - wall))
             return
-        place = rank(task.uid, self._worker, peers)
+        place = len(peers) if self._died_of(task) else rank(task.uid, self._worker, peers)
         known = self._tasks.get(task.uid)
         same_chance = known is not None and known.task.epoch == task.epoch
         due = known.due if known is not None and same_chance else now + place * RANK_DELAY_SECONDS
         self._tasks[task.uid] = _Candidate(task=task, rank=place, due=due)
+
+    def _died_of(self, task: TaskView) -> bool:
+        """Whether this worker's last life ended with the task in its hands: then others try it first."""
+        last = task.last_end
+        return last is not None and last.proof.is_death and last.owner.worker == self._worker
 
     def forget(self, uid: str) -> None:
         self._tasks.pop(uid, None)

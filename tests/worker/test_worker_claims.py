@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from aura_operator.core.entries import Proof
 from aura_operator.core.journal import SCHEMA
 from aura_operator.core.lifecycle import Desired, Phase
-from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECONDS, rank
+from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECONDS, Owner, rank
 from aura_operator.store.leases import FREE_SLOTS, POD_UID, lease_ref, new_lease
 from aura_operator.store.resources import Manifest
-from aura_operator.store.view import JournalView, TaskView, task_view
+from aura_operator.store.view import JournalView, LastEnd, TaskView, task_view
 from aura_operator.worker.claims import PATIENCE_SECONDS, Candidates, takeable
 from aura_operator.worker.peers import Peers
 
@@ -224,3 +225,13 @@ def test_a_task_whose_deadline_passed_is_ended_without_a_slot_also_while_it_is_p
     assert paused.next_due() == 1.0
     assert paused.take(2.0, WALL, free_slots=8, running=0) is None
     assert paused.take(2.0, WALL + 1, free_slots=0, running=8) is not None
+
+
+@pytest.mark.behaviour(12)
+@pytest.mark.parametrize(("proof", "last"), [(Proof.CONTAINER_RESTARTED, True), (Proof.RELEASED, False)])
+def test_a_worker_that_died_with_a_task_lets_the_others_try_it_first(proof: Proof, last: bool) -> None:
+    for worker in PEERS:
+        end = LastEnd(owner=Owner(worker=worker, incarnation="old"), epoch=1, proof=proof)
+        candidates = Candidates(worker)
+        candidates.offer(task(epoch=1, last_end=end), PEERS, 0.0, WALL)
+        assert (candidates.next_due() == len(PEERS) * RANK_DELAY_SECONDS) is last
