@@ -26,7 +26,7 @@ $(VENV)/.installed: requirements/dev.txt pyproject.toml
 	  echo "Python 3.11 or newer is needed, found: $$($(PYTHON) --version 2>&1). Say which: make setup PYTHON=/path/to/python3.12"; exit 1; }
 ifdef UV
 	@test -x $(RUN) || $(UV) venv --quiet --python $(PYTHON) $(VENV)
-	$(UV) pip install --quiet --python $(RUN) --require-hashes -r requirements/dev.txt
+	$(UV) pip install --quiet --compile-bytecode --python $(RUN) --require-hashes -r requirements/dev.txt
 	$(UV) pip install --quiet --python $(RUN) --no-deps --editable .
 else
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)

@@ -69,11 +69,10 @@ class Incident:
         owner.kill9()
         line(f"kill -9 {owner.pid}: {owner.name}, in the middle of a model call")
         self._show("get", "auratask", TASK)
-        # Without slots: it would take the task again, being the one that ranks first for it, and the other is to go on.
-        self.workers[self.workers.index(owner)] = self.processes.again(owner, "worker", "--slots", "0")
+        self.workers[self.workers.index(owner)] = self.processes.again(owner, "worker")
         line("its container is restarted, as the kubelet would: the same Pod UID in its Lease proves the old one dead")
         line("(with the node gone there is no such proof, and the task is free when the Lease runs out, 15 s later);")
-        line("the new one gets --slots 0, so that the other worker has to go on")
+        line("a worker that died with a task lets the others try it first, so the other one goes on")
         self._until("the task waits for a decision", lambda status: status["phase"] == WAITING)
         story = self._story()
         seconds = story.second_thought_after(killed_at)
@@ -81,7 +80,7 @@ class Incident:
             raise DemoError("the model had answered before the kill: this machine is very busy. Run `make demo` again.")
         heir = story.owners[-1]
         if heir.worker == owner.name:
-            raise DemoError(f"{owner.name} went on itself, although it has no slots")
+            raise DemoError(f"{owner.name} went on itself: the other worker was too busy to take the task first")
         line(f"epoch {heir.epoch}: {heir.worker} read the journal and made the model call again {seconds:.2f} s later;")
         line("the tool call before it was not made again: its result is in the journal")
         return seconds
