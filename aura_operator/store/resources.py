@@ -34,7 +34,6 @@ def _aura(plural: str, kind: str) -> Resource:
 AGENTS = _aura("auraagents", "AuraAgent")
 APPROVALS = _aura("auraapprovals", "AuraApproval")
 CHECKPOINTS = _aura("auracheckpoints", "AuraCheckpoint")
-SESSIONS = _aura("aurasessions", "AuraSession")
 TASKS = _aura("auratasks", "AuraTask")
 EVENTS = Resource(group="events.k8s.io", version="v1", plural="events", kind="Event")
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")

@@ -77,7 +77,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class FakeClock:
-    """The Clock of a VirtualLoop. `boot` begins at `boot_start`; `now` can be set wrong, as real clocks are."""
+    """The Clock of a VirtualLoop. `now` begins at `start`, so that two machines can disagree; `boot` at `boot_start`."""
 
     def __init__(self, *, start: float = START, boot_start: float = 1000.0) -> None:
         self._start = start
@@ -101,10 +101,6 @@ class FakeClock:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         loop.jump(seconds)
-
-    def set_wrong(self, seconds: float) -> None:
-        """Puts the wall clock ahead (behind, if negative); the boot clock never jumps."""
-        self._start += seconds
 
 
 def _loop_time() -> float:

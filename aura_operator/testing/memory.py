@@ -152,10 +152,6 @@ class MemoryStore:
         """Sends a bookmark to all open watches."""
         self._history.bookmark()
 
-    @property
-    def open_watches(self) -> int:
-        return self._history.open
-
     # How it is done
 
     def _found(self, ref: Ref, what: str) -> Manifest:

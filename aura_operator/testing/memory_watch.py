@@ -37,11 +37,6 @@ class History:
     def version(self) -> str:
         return str(self._version)
 
-    @property
-    def open(self) -> int:
-        """How many watches are open."""
-        return len(self._bells)
-
     def happened(self, resource: Resource, old: Manifest | None, new: Manifest | None) -> str:
         """Notes a change; returns the object's new version."""
         self._version += 1

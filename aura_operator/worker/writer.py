@@ -104,12 +104,6 @@ class JournalWriter:
         async with self._writing:
             return await self._write(last)
 
-    def drop_unwritten(self) -> None:
-        """Forgets entries that can't be written because of their content."""
-        self._lines.clear()
-        self._objects.clear()
-        self._recorded = self._durable.next
-
     async def _append(self) -> None:
         # Taken together with the lines: an effect leaves `unresolved` in the very write that brings its result.
         wanted = self._extras()
