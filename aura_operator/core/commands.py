@@ -68,7 +68,6 @@ class Await:
     name: str
     until: float | None
     call: int | None = None
-    ask: int | None = None
 
     @property
     def id(self) -> str:

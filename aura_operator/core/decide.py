@@ -92,9 +92,8 @@ def _next_of(state: TaskState, call: CallState, now: float) -> Command:
             return _tool(call)
         case Stage.REQUESTED | Stage.ASKED:
             assert call.requested is not None
-            ask = call.requested.ask
-            name = approval_name(state.task, number, ask)
-            return Await(kind=WaitKind.APPROVAL, name=name, until=call.requested.expires_at, call=number, ask=ask)
+            name = approval_name(state.task, number, call.requested.ask)
+            return Await(kind=WaitKind.APPROVAL, name=name, until=call.requested.expires_at, call=number)
         case Stage.IN_DOUBT if call.plan.on_in_doubt is OnInDoubt.TELL_MODEL:
             return TellInDoubt(call=number)
         case Stage.IN_DOUBT:

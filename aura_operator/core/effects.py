@@ -42,7 +42,6 @@ class ToolRule:
     effect: Effect | None = None
     approval_required: bool | None = None
     timeout_seconds: float | None = None
-    lookup: str | None = None
     on_in_doubt: OnInDoubt | None = None
     sensitive: bool = False
 
@@ -55,7 +54,6 @@ class ToolPolicy:
     declared: bool
     approval_required: bool
     timeout_seconds: float
-    lookup: str | None
     on_in_doubt: OnInDoubt
     sensitive: bool
 
@@ -93,7 +91,6 @@ def policy_for(
         declared=declared is not None,
         approval_required=effect is Effect.ONCE if approval is None else approval,
         timeout_seconds=timeout or server_timeout_seconds or DEFAULT_TIMEOUT_SECONDS,
-        lookup=next((rule.lookup for rule in matching if rule.lookup is not None), None),
         on_in_doubt=next((rule.on_in_doubt for rule in matching if rule.on_in_doubt is not None), OnInDoubt.ASK),
         sensitive=any(rule.sensitive for rule in matching),
     )

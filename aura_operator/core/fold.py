@@ -107,8 +107,6 @@ def _claimed(state: TaskState, entry: Claimed) -> TaskState:
     return replace(
         state,
         epoch=entry.epoch,
-        worker=entry.worker,
-        incarnation=entry.incarnation,
         revision=entry.revision,
         recoveries=state.recoveries + 1 if died else state.recoveries,
         calls={number: recovery.after_claim(call, entry.at) for number, call in state.calls.items()},

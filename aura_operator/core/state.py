@@ -85,8 +85,6 @@ class TaskState:
     run: str
     transcript: tuple[Item, ...]
     epoch: int = 0
-    worker: str = ""
-    incarnation: str = ""
     revision: str = ""
     recoveries: int = 0
     turns: int = 0

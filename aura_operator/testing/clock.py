@@ -77,7 +77,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class FakeClock:
-    """The Clock of a VirtualLoop. `now` begins at `start`, so that two machines can disagree; `boot` at `boot_start`."""
+    """The Clock of a VirtualLoop. `now` begins at `start`, so that two machines can differ; `boot` at `boot_start`."""
 
     def __init__(self, *, start: float = START, boot_start: float = 1000.0) -> None:
         self._start = start

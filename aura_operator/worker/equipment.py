@@ -161,7 +161,6 @@ def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> Equipmen
                 effect=rule.effect,
                 approval_required=None if rule.approval is None else rule.approval == "Required",
                 timeout_seconds=None if rule.timeout_seconds is None else float(rule.timeout_seconds),
-                lookup=rule.lookup,
                 on_in_doubt=rule.on_in_doubt,
                 sensitive=rule.sensitive,
             )
