@@ -24,7 +24,7 @@ async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
     spec = found["spec"]
     name = revision_name(agent, spec)
     manifest = new(REVISIONS, namespace, name, data={"spec": spec}, revision=found["metadata"].get("generation", 1))
-    # No owner: a parked task goes on with its revision after its agent was deleted. The controller sweeps the unused.
+    # No owner: a parked task goes on with its revision after its agent was deleted.
     manifest["metadata"]["labels"] = {AGENT_LABEL: agent}
     try:
         await store.create(REVISIONS, manifest)
