@@ -6,6 +6,7 @@ from typing import Any
 
 from aura_operator.core.absorb import Decision
 from aura_operator.core.instants import to_second_text
+from aura_operator.store.approvals import PENDING
 from aura_operator.store.client import put, test
 from aura_operator.store.contract import Write, puts, same
 from aura_operator.store.resources import Manifest, Ref
@@ -21,7 +22,7 @@ def settle_approval(ref: Ref, uid: str, decision: Decision, *, votes: str, now: 
     }
     if decision.choice is not None:
         settled["choice"] = decision.choice.value
-    ops = (*same(uid), test("/status/phase", "Pending"), *puts(settled))
+    ops = (*same(uid), test("/status/phase", PENDING), *puts(settled))
     return Write(
         name="settle", ref=ref, ops=ops, landed=lambda manifest: manifest["status"]["phase"] == decision.verdict.value
     )
@@ -29,7 +30,7 @@ def settle_approval(ref: Ref, uid: str, decision: Decision, *, votes: str, now: 
 
 def count_votes(ref: Ref, uid: str, votes: str) -> Write:
     """Shows how many have voted while an approval is open."""
-    ops = (*same(uid), test("/status/phase", "Pending"), put("/status/votes", votes))
+    ops = (*same(uid), test("/status/phase", PENDING), put("/status/votes", votes))
 
     def landed(manifest: Manifest) -> bool:
         return bool(manifest["status"].get("votes") == votes)
