@@ -25,6 +25,7 @@ class Delivery:
         self.sent = False
         self.refused: BaseException | None = None
         self.http_status: int | None = None
+        self.named_session = False  # the request was one of an MCP session, which the server may have forgotten
         self.answered = False  # the server's answer arrived whole
         self.oversized = False
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 
 import anyio
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, HEADER_MISMATCH, CallToolResult, InputRequiredResult
+from mcp_types import (
+    CONNECTION_CLOSED,
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    REQUEST_TIMEOUT,
+    CallToolResult,
+    InputRequiredResult,
+)
 from pydantic import TypeAdapter, ValidationError
 
 from aura_operator.agent.delivery import Delivery, GivenUpError
@@ -32,6 +39,8 @@ _REFUSED_UNREAD = {
     429: "it limits the rate of calls (429): try again later",
 }
 _NO_SESSION = (404, 400)  # of a request that names a session: the specification's, and what some servers say
+# Said by a server, or a gateway before it, that had taken the call on.
+_BROKE_OFF = (INTERNAL_ERROR, REQUEST_TIMEOUT)
 
 
 class Stale(Exception):
@@ -87,9 +96,11 @@ def _failed(error: MCPError, delivery: Delivery) -> Reply:
             CallStatus.ERROR,
             f"the tool ran, but its result has over {LARGEST_ANSWER_BYTES} bytes and was thrown away; ask for less",
         )
-    if status in _NO_SESSION and "session" in message.lower():
+    # A server without sessions maps a tool's own errors to these statuses too, after the tool has run: their words
+    # prove nothing there.
+    if delivery.named_session and status in _NO_SESSION and "session" in message.lower():
         raise Stale("it no longer knows this session")
-    if code == HEADER_MISMATCH:
+    if code == HEADER_MISMATCH and status == 400:
         raise Stale("its tools have changed")
     if status in _REFUSED_UNREAD:
         return Reply(CallStatus.NOT_SENT, f"{_REFUSED_UNREAD[status]}; it says: {message}")
@@ -97,6 +108,8 @@ def _failed(error: MCPError, delivery: Delivery) -> Reply:
         return Reply(CallStatus.UNKNOWN, f"the server failed (HTTP {status}): it may or may not have happened")
     if code == CONNECTION_CLOSED and not delivery.answered:
         return _lost(delivery, message)
+    if code in _BROKE_OFF and (status is None or status < 400):
+        return Reply(CallStatus.UNKNOWN, f"the server failed in the call ({message}): it may or may not have happened")
     return Reply(CallStatus.ERROR, f"the server refuses the call: {message}")
 
 

@@ -50,6 +50,7 @@ class HttpWire(httpx2.AsyncBaseTransport):
 
         request.extensions = {**request.extensions, "timeout": _timeouts(self._seconds, None), "trace": last_check}
         try:
+            delivery.named_session = "mcp-session-id" in request.headers
             async with delivery.wanted():
                 response = await self._inner.handle_async_request(request)
             delivery.http_status = response.status_code

@@ -11,8 +11,13 @@ from typing import Any
 
 import pytest
 import uvicorn
+from mcp import MCPError
 from mcp.server import Server
 from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    REQUEST_TIMEOUT,
+    CallToolRequestParams,
     CallToolResult,
     ElicitRequest,
     ElicitRequestFormParams,
@@ -126,6 +131,42 @@ async def test_a_protocol_error_is_the_servers_answer() -> None:
 
     assert outcome.status is CallStatus.ERROR
     assert "quota" in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        pytest.param(INTERNAL_ERROR, "Internal server error", id="the tool raised"),
+        pytest.param(REQUEST_TIMEOUT, "request timed out", id="a gateway lost patience"),
+    ],
+)
+async def test_a_protocol_error_from_within_the_call_leaves_it_unknown(code: int, message: str) -> None:
+    def answer(request: dict[str, Any]) -> Response:
+        return JSONResponse({"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": message}})
+
+    outcome = await outcome_with(answer)
+
+    assert outcome.status is CallStatus.UNKNOWN
+    assert message in outcome.text and "may or may not have happened" in outcome.text
+
+
+async def test_an_error_that_speaks_of_a_session_is_no_lost_session_where_there_are_none() -> None:
+    ran: list[str] = []
+
+    async def call_tool(_: object, params: CallToolRequestParams) -> CallToolResult:
+        ran.append(params.name)
+        raise MCPError(code=INVALID_PARAMS, message="the ssh session was closed after the command had run")
+
+    async def list_tools(*_: object) -> ListToolsResult:
+        return ListToolsResult(tools=[Tool(name="act", input_schema={"type": "object"})])
+
+    server: Server[Any] = Server("shell", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with serving(server.streamable_http_app(stateless_http=True)) as url:
+        outcome = await _one_call(url)
+
+    assert ran == ["act"]
+    assert outcome.status is CallStatus.ERROR
+    assert "the ssh session was closed" in outcome.text
 
 
 async def test_a_result_that_is_none_is_an_error_and_no_exception() -> None:
