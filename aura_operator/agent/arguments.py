@@ -6,6 +6,7 @@ Owns the check and its words, which are for the model; it calls nothing.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,7 @@ from aura_operator.agent.specs import ToolSpec
 
 _LONGEST_LIST = 40  # names: beyond that the model is better served by the list it already has
 _LONGEST_DETAIL = 300  # characters of a violation, which quotes the offending value
+_DEEPEST = 100  # levels of nesting: MCP's client gives up, with an exception, at some 250
 
 
 def unknown_tool(tool: str, known: Iterable[str]) -> str:
@@ -31,10 +33,17 @@ def unknown_tool(tool: str, known: Iterable[str]) -> str:
 
 
 def parsed(arguments: str) -> Any:
-    """The value of an arguments text. Providers write "no arguments" as an empty text too. Raises ValueError."""
+    """The value of an arguments text. Providers write "no arguments" as an empty text too. Raises ValueError.
+
+    Refuses what would arrive as something else than the text that a person reads and approves.
+    """
     if not arguments.strip():
         return {}
-    value = json.loads(arguments, parse_constant=_no_constant)
+    value = json.loads(
+        arguments, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_without_duplicates
+    )
+    if _depth(value) > _DEEPEST:
+        raise ValueError(f"they are nested more than {_DEEPEST} levels deep")
     if "\\ud" in arguments.lower():
         json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair can't be sent: UnicodeEncodeError
     return value
@@ -82,6 +91,32 @@ def _validator(schema: str) -> Validator | None:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON value")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is too large a number")  # it would be sent as null
+    return number
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice[:40]!r} is given twice")
+    return fields
+
+
+def _depth(value: Any) -> int:
+    """How many arrays and objects stand in each other. Not recursive: the text is whatever a model wrote."""
+    depth = 0
+    level = [value]
+    while level := [part for part in level if isinstance(part, dict | list)]:
+        depth += 1
+        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
+    return depth
 
 
 def _json_type(value: object) -> str:

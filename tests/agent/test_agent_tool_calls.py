@@ -120,6 +120,9 @@ async def test_fifty_megabytes_are_cut_with_a_mark_that_tells_the_size(desk: Des
     [
         ("{not json", "not JSON"),
         ('{"key": NaN}', "NaN is no JSON value"),
+        ('{"key": "k", "seconds": 1e400}', "1e400 is too large a number"),
+        ('{"key": "shown", "key": "done"}', "'key' is given twice"),
+        ('{"key": ' + "[" * 400 + "]" * 400 + "}", "more than 100 levels"),
         ('{"key": "\\ud83d"}', "surrogates not allowed"),
         ("[1]", "must be a JSON object"),
         ('{"key": 7}', "key: 7 is not of type 'string'"),
