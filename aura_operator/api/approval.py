@@ -226,7 +226,7 @@ class AuraApproval(Resource):
             Column(name="Age", path=".metadata.creationTimestamp", type="date", wide_only=True),
         ),
         selectable=(".status.phase", ".spec.request.task"),
-        # <task>-<call>-<ask> with a task's 180 characters
+        # <task>-<call>-r<ask> with a task's 180 characters
         name_max_length=253,
     )
 

@@ -115,8 +115,11 @@ def initial(*, task: str, run: str, user_input: str) -> TaskState:
 
 
 def approval_name(task: str, call: int, ask: int) -> str:
-    """The name of the AuraApproval for the given ask (counted from 0) of a call: `<task>-<call>[-<ask>]`."""
-    return f"{task}-{call}" if ask == 0 else f"{task}-{call}-{ask}"
+    """The name of the AuraApproval for the given ask (counted from 0) of a call: `<task>-<call>[-r<ask>]`.
+
+    No two tasks share a name: a number alone would make ask 2 of call 2 of `fix` the same as call 2 of `fix-2`.
+    """
+    return f"{task}-{call}" if ask == 0 else f"{task}-{call}-r{ask}"
 
 
 def idempotency_key(run: str, call: int, digest: str) -> str:

@@ -370,5 +370,11 @@ def test_lone_surrogates_are_replaced_before_they_are_hashed() -> None:
 
 def test_names_and_keys() -> None:
     assert approval_name("disk-7f3", 9, 0) == "disk-7f3-9"
-    assert approval_name("disk-7f3", 9, 2) == "disk-7f3-9-2"
+    assert approval_name("disk-7f3", 9, 2) == "disk-7f3-9-r2"
     assert idempotency_key("run", 4, "sha256:ab") == "run/4/ab"
+
+
+def test_no_two_tasks_share_the_name_of_an_approval() -> None:
+    tasks = ("fix", "fix-2", "fix-2-1", "fix-2-r1", "fix-r1")
+    names = [approval_name(task, call, ask) for task in tasks for call in range(1, 12) for ask in range(3)]
+    assert len(set(names)) == len(names)

@@ -116,8 +116,8 @@ async def test_a_tool_that_changed_is_noticed_by_a_worker_that_never_knew_the_ol
     toolserver.start(limit=2)
     approve("one-1")
     processes.worker()
-    await stage.approval("one-1-1")
+    await stage.approval("one-1-r1")
     assert toolserver.bodies == []
-    approve("one-1-1")
+    approve("one-1-r1")
     assert "acted under limit 2" in (await stage.done())["result"]["text"]
     assert len(toolserver.bodies) == 1

@@ -448,9 +448,9 @@ async def test_an_approved_call_whose_worker_is_killed_in_it_is_in_doubt(
     approve("one-1")
     await started(ledger, "once")
     next_life(processes, first)
-    doubt = await stage.approval("one-1-1")
+    doubt = await stage.approval("one-1-r1")
     assert doubt["spec"]["request"]["kind"] == "InDoubt"
-    approve("one-1-1", choice="Done", reason="seen")
+    approve("one-1-r1", choice="Done", reason="seen")
     await stage.done()
     assert len(ledger.starts("once")) == 1
 
