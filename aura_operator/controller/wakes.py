@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind
 from aura_operator.store.approvals import PENDING
-from aura_operator.store.view import TaskView
+from aura_operator.store.view import TaskView, Wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +47,19 @@ def expired(seen: Gathered) -> Wake | None:
 def unpaused(seen: Gathered) -> Wake | None:
     if seen.task.desired is Desired.PAUSE:
         return None
-    return _first(seen, lambda name, kind, until: kind is WaitKind.PAUSE, "resumed")
+    return _first(seen, lambda wait: wait.kind is WaitKind.PAUSE, "resumed")
 
 
 def decided(seen: Gathered) -> Wake | None:
-    def ended(name: str, kind: WaitKind, until: float | None) -> bool:
-        return kind is WaitKind.APPROVAL and seen.approvals.get(name, PENDING) != PENDING
+    def ended(wait: Wait) -> bool:
+        return wait.kind is WaitKind.APPROVAL and seen.approvals.get(wait.name, PENDING) != PENDING
 
     return _first(seen, ended, "woken: {name} was decided")
 
 
 def due(seen: Gathered) -> Wake | None:
-    def over(name: str, kind: WaitKind, until: float | None) -> bool:
-        return kind is WaitKind.TIMER and until is not None and until <= seen.now
+    def over(wait: Wait) -> bool:
+        return wait.kind is WaitKind.TIMER and wait.until is not None and wait.until <= seen.now
 
     return _first(seen, over, "woken: {name} is over")
 
@@ -67,7 +67,7 @@ def due(seen: Gathered) -> Wake | None:
 def steered(seen: Gathered) -> Wake | None:
     if len(seen.task.steering) <= seen.task.steering_consumed:
         return None
-    return _first(seen, lambda name, kind, until: kind is WaitKind.TIMER, "woken: there is a message for it")
+    return _first(seen, lambda wait: wait.kind is WaitKind.TIMER, "woken: there is a message for it")
 
 
 CHECKS: tuple[Callable[[Gathered], Wake | None], ...] = (cancelled, expired, unpaused, decided, due, steered)
@@ -89,11 +89,11 @@ def look_again_at(task: TaskView) -> float | None:
 
 
 def _any(seen: Gathered, why: str) -> Wake | None:
-    return _first(seen, lambda name, kind, until: True, why)
+    return _first(seen, lambda _: True, why)
 
 
-def _first(seen: Gathered, holds: Callable[[str, WaitKind, float | None], bool], why: str) -> Wake | None:
+def _first(seen: Gathered, holds: Callable[[Wait], bool], why: str) -> Wake | None:
     for wait in seen.task.waiting_for:
-        if wait.name not in seen.task.fired and holds(wait.name, wait.kind, wait.until):
+        if wait.name not in seen.task.fired and holds(wait):
             return Wake(name=wait.name, why=why.format(name=wait.name))
     return None
