@@ -21,7 +21,7 @@ from aura_operator.controller.schedule import Schedule
 from aura_operator.controller.tasks import TaskReconciler
 from aura_operator.controller.watching import watch
 from aura_operator.core.ownership import Owner
-from aura_operator.errors import StoreError
+from aura_operator.errors import NotFoundError, StoreError
 from aura_operator.store.approvals import approval_view
 from aura_operator.store.client import Selection, Store
 from aura_operator.store.clock import Clock
@@ -216,9 +216,11 @@ class Controller:
             found = await self._store.get(ref)
             if found["metadata"]["uid"] == uid:
                 return
+        except NotFoundError:
+            log.debug("a task is gone, and no event said so", task=str(ref))
         except StoreError as error:
-            if error.reason != "NotFound":
-                return
+            log.warning("can't tell whether a task is gone", task=str(ref), error=str(error))
+            return
         self._known.pop(uid, None)
         self._tasks.gone(uid, ref)
 

@@ -6,6 +6,7 @@ Level-based: the same task seen twice is handled twice with the same end. Never 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 import structlog
 
@@ -97,6 +98,8 @@ class TaskReconciler:
                 await self._pending(task)
             case Phase.SUCCEEDED | Phase.FAILED | Phase.CANCELLED:
                 await self._finished(task)
+            case _:
+                assert_never(task.phase)
 
     async def decided(self, ref: Ref, run: str, name: str, why: str) -> None:
         """Wakes the task that waits for the approval `name`, if it is that run of it."""
