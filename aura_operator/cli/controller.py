@@ -7,6 +7,7 @@ import signal
 import socket
 import uuid
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 import structlog
@@ -14,6 +15,9 @@ import structlog
 from aura_operator.cli import memory, options
 from aura_operator.errors import AuraError
 from aura_operator.telemetry import logs
+
+if TYPE_CHECKING:
+    from aura_operator.controller.controller import ControllerSettings
 
 log = structlog.get_logger()
 
@@ -50,13 +54,12 @@ def controller(
         raise click.ClickException(str(group.exceptions[0])) from group
 
 
-async def _run(settings: object, kubeconfig: str | None, probe_host: str, probe_port: int) -> None:
-    from aura_operator.controller.controller import Controller, ControllerSettings
+async def _run(settings: ControllerSettings, kubeconfig: str | None, probe_host: str, probe_port: int) -> None:
+    from aura_operator.controller.controller import Controller
     from aura_operator.store.clock import SystemClock
     from aura_operator.store.kube import KubeStore
     from aura_operator.telemetry import probes
 
-    assert isinstance(settings, ControllerSettings)
     stop = asyncio.Event()
     store = await KubeStore.connect(kubeconfig)
     try:

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share. Owns their names, defaults and words; what they mean is each command's."""
 
 from __future__ import annotations
 

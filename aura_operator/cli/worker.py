@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import uuid
+from typing import TYPE_CHECKING
 
 import click
 import structlog
@@ -15,6 +16,9 @@ import structlog
 from aura_operator.cli import memory, options
 from aura_operator.errors import AuraError, FencedError
 from aura_operator.telemetry import logs
+
+if TYPE_CHECKING:
+    from aura_operator.worker.worker import WorkerSettings
 
 EXIT_FENCED = 3
 
@@ -72,13 +76,12 @@ def _pod_owner(name: str, pod_uid: str | None) -> dict[str, str] | None:
     return {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod_uid}
 
 
-async def _run(settings: object, kubeconfig: str | None, probe_host: str, probe_port: int) -> None:
+async def _run(settings: WorkerSettings, kubeconfig: str | None, probe_host: str, probe_port: int) -> None:
     from aura_operator.store.clock import SystemClock
     from aura_operator.store.kube import KubeStore
     from aura_operator.telemetry import probes
-    from aura_operator.worker.worker import Worker, WorkerSettings
+    from aura_operator.worker.worker import Worker
 
-    assert isinstance(settings, WorkerSettings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
