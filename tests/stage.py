@@ -11,14 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aura_operator.core.codec import decode
 from aura_operator.core.entries import Entry
 from aura_operator.errors import NotFoundError
 from aura_operator.store.approvals import approval_ref
 from aura_operator.store.client import Op, Selection, put
 from aura_operator.store.clock import SystemClock
 from aura_operator.store.kube import KubeStore
-from aura_operator.store.recall import read_journal
+from aura_operator.store.recall import read_entries
 from aura_operator.store.resources import AGENTS, APPROVALS, CHECKPOINTS, EVENTS, TASKS, Manifest, Ref, Resource, new
 from aura_operator.store.view import task_ref, task_view
 from aura_operator.testing.ledger import Ledger, LedgerLine
@@ -131,9 +130,7 @@ class Stage:
 
     async def entries(self, name: str = "one") -> list[Entry]:
         """The whole journal of a task; reading it checks its chain."""
-        task = task_view(await self.read(name))
-        segments, inline = await read_journal(self.store, task, SystemClock())
-        return [decode(line) for line in (*(line for found in segments for line in found.segment.lines), *inline)]
+        return await read_entries(self.store, task_view(await self.read(name)), SystemClock())
 
     async def events(self, name: str = "one") -> list[Manifest]:
         """The Events about a task, as `kubectl describe` shows them."""

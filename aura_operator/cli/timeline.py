@@ -26,20 +26,18 @@ def timeline(kubeconfig: str | None, namespace: str, task: str) -> None:
 
 async def _show(kubeconfig: str | None, namespace: str, name: str) -> None:
     from aura_operator.cli.steps import steps
-    from aura_operator.core.codec import decode
     from aura_operator.store.clock import SystemClock
     from aura_operator.store.kube import KubeStore
-    from aura_operator.store.recall import read_journal
+    from aura_operator.store.recall import read_entries
     from aura_operator.store.view import task_ref, task_view
 
     store = await KubeStore.connect(kubeconfig)
     try:
         task = task_view(await store.get(task_ref(namespace, name)))
-        segments, inline = await read_journal(store, task, SystemClock())
+        entries = await read_entries(store, task, SystemClock())
     finally:
         await store.aclose()
-    lines = [line for sealed in segments for line in sealed.segment.lines] + list(inline)
-    for step in steps([decode(line) for line in lines]):
+    for step in steps(entries):
         click.echo(step)
     summary = task.manifest.get("status", {}).get("summary", "")
     click.echo(f"{task.phase.value}: {summary}")

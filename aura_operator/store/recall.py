@@ -1,13 +1,16 @@
 """Reads a journal back: sealed segments, then what stands in the status, verified link by link.
 
-Owns reading; what entries mean is core's.
+Owns reading; what lines and entries mean is core's.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aura_operator.core.codec import decode
+from aura_operator.core.entries import Entry
 from aura_operator.core.journal import GENESIS, SCHEMA, Segment, verified
 from aura_operator.errors import JournalError, UnknownSchemaError
 from aura_operator.store.client import Store
@@ -46,6 +49,17 @@ async def read_journal(store: Store, task: TaskView, clock: Clock) -> tuple[list
     if position + len(journal.entries) != journal.next:
         raise JournalError(f"{task.ref}: {position + len(journal.entries)} entries are there of {journal.next}")
     return sealed, journal.entries
+
+
+async def read_entries(store: Store, task: TaskView, clock: Clock) -> list[Entry]:
+    """The whole journal as entries, in order. Raises as `read_journal`; JournalError also for a line it can't read."""
+    sealed, inline = await read_journal(store, task, clock)
+    return [decode(line) for line in lines_of(sealed, inline)]
+
+
+def lines_of(sealed: Sequence[SealedSegment], inline: Sequence[str]) -> list[str]:
+    """All lines of a journal that was read, in order."""
+    return [*(line for part in sealed for line in part.segment.lines), *inline]
 
 
 async def _segments(store: Store, namespace: str, last: str, clock: Clock) -> list[SealedSegment]:

@@ -23,7 +23,7 @@ from aura_operator.errors import AuraError, ConfigurationError, ConflictError, N
 from aura_operator.store.approvals import approval_ref
 from aura_operator.store.commit import commit
 from aura_operator.store.contract import claim
-from aura_operator.store.recall import SealedSegment, read_journal
+from aura_operator.store.recall import lines_of, read_journal
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
@@ -158,12 +158,9 @@ async def _recalled(
     means: Means, task: TaskView, equipment: Equipment, approvals: Mapping[str, Manifest], ahead: float
 ) -> TaskRun:
     """The run of a task as its journal tells it. Raises JournalError."""
-    segments: list[SealedSegment]
     segments, inline = await read_journal(means.store, task, means.clock)
-    lines = [line for sealed in segments for line in sealed.segment.lines] + list(inline)
-    state = fold(
-        initial(task=task.ref.name, run=task.run, user_input=task.user_input), (decode(line) for line in lines)
-    )
+    entries = (decode(line) for line in lines_of(segments, inline))
+    state = fold(initial(task=task.ref.name, run=task.run, user_input=task.user_input), entries)
     contents = Contents(task.manifest)
     await contents.load(means.store, state.transcript, means.clock)
     return TaskRun(means, task, state, segments, contents, equipment, approvals, ahead_seconds=ahead)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aura_operator.cli.steps import steps
-from aura_operator.core.codec import decode
 from aura_operator.core.entries import Claimed, Decided, Entry, Intent, ModelAnswered, Requested, RequestKind, Result
 from aura_operator.store.clock import SystemClock
 from aura_operator.store.kube import KubeStore
-from aura_operator.store.recall import read_journal
+from aura_operator.store.recall import read_entries
 from aura_operator.store.view import task_ref, task_view
 
 
@@ -25,11 +24,9 @@ async def _read(kubeconfig: str, namespace: str, name: str) -> tuple[Entry, ...]
     store = await KubeStore.connect(kubeconfig)
     try:
         task = task_view(await store.get(task_ref(namespace, name)))
-        segments, inline = await read_journal(store, task, SystemClock())
+        return tuple(await read_entries(store, task, SystemClock()))
     finally:
         await store.aclose()
-    lines = [line for sealed in segments for line in sealed.segment.lines] + list(inline)
-    return tuple(decode(line) for line in lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
