@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from hack import process_log
 from tests.zygote import zygote
 
 READY_SECONDS = 30.0
@@ -80,13 +79,7 @@ class Process:
         return [line for line in self.lines() if line.get("event") == event]
 
     def lines(self) -> list[dict[str, object]]:
-        found = []
-        for line in self.log.read_text().splitlines():
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                continue
-        return found
+        return process_log.events(self.log)
 
     def wait_ready(self) -> None:
         """Returns when /readyz says so."""
@@ -94,19 +87,10 @@ class Process:
         while time.monotonic() < deadline:
             if not self.running:
                 raise AssertionError(f"{self.name} ended by itself:\n{self.log.read_text()}")
-            ports = self.logged("probes")
-            if ports and _answers(f"http://127.0.0.1:{ports[-1]['port']}/readyz"):
+            if process_log.says_ready(self.log):
                 return
             time.sleep(0.02)
         raise AssertionError(f"{self.name} was not ready within {READY_SECONDS} s:\n{self.log.read_text()}")
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 @dataclass(kw_only=True)

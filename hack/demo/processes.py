@@ -5,18 +5,17 @@ Owns starting, killing, ending and their logs. What they are good for is the inc
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import sys
 import time
-import urllib.request
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hack import process_log
 from hack.cluster import process, tools
 from hack.cluster.ports import free_ports
 from hack.demo.errors import DemoError
@@ -49,13 +48,7 @@ class Life:
 
     def events(self) -> list[dict[str, object]]:
         """The lines of its log that are JSON."""
-        found = []
-        for line in self.log.read_text().splitlines():
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                continue
-        return found
+        return process_log.events(self.log)
 
 
 class Processes:
@@ -91,7 +84,7 @@ class Processes:
             "--toolsets", "core", "--log-level", "5",
         ]  # fmt: skip
         life = self._run(command, "tool-server", "")
-        _await(life, lambda: _answers(f"http://127.0.0.1:{port}/healthz"), "answer")
+        _await(life, lambda: process_log.answers(f"http://127.0.0.1:{port}/healthz"), "answer")
         return life, f"http://127.0.0.1:{port}/mcp"
 
     def await_ready(self, lives: Iterable[Life]) -> None:
@@ -128,10 +121,9 @@ def tool_calls(server: Life, tool: str) -> int:
 
 
 def _ready(life: Life) -> bool:
-    events = life.events()
-    ports = [event["port"] for event in events if event.get("event") == "probes"]
-    if not ports or not _answers(f"http://127.0.0.1:{ports[-1]}/readyz"):
+    if not process_log.says_ready(life.log):
         return False
+    events = life.events()
     is_controller = any(event.get("event") == "controller started" for event in events)
     return not is_controller or any(event.get("event") == "leading" for event in events)
 
@@ -144,14 +136,6 @@ def _await(life: Life, holds: Callable[[], bool], what: str) -> None:
             state = "did not" if life.identity.alive() else "ended; it should"
             raise DemoError(f"{life.name} {state} {what} within {READY_SECONDS:.0f} s. Its log, {life.log}:\n{tail}")
         time.sleep(POLL_SECONDS)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 def _is_free(port: int) -> bool:
