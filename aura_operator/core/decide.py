@@ -127,8 +127,8 @@ def _next_turn(state: TaskState, limits: Limits, now: float) -> Command:
     return CallModel(turn=state.turns + 1, attempt=trouble.failures + 1)
 
 
-def at_once(command: Ask | TellInDoubt | Finish, *, now: float, expires_after_seconds: float, schema: str) -> Entry:
-    """The entry of a command that needs nothing but being written down."""
+def at_once(command: Ask | TellInDoubt, *, now: float, expires_after_seconds: float, schema: str) -> Entry:
+    """The entry of a command that needs nothing but being written down. `schema` is the digest that the person sees."""
     now = quantised(now)
     match command:
         case Ask(call=call, ask=ask, kind=kind, not_before=not_before):
@@ -139,6 +139,9 @@ def at_once(command: Ask | TellInDoubt | Finish, *, now: float, expires_after_se
             )
         case TellInDoubt(call=call):
             return ToldInDoubt(at=now, call=call)
-        case Finish(phase=phase, reason=reason, message=message):
-            return Finished(at=now, phase=phase, reason=reason, message=message)
     assert_never(command)
+
+
+def last_entry(command: Finish, *, now: float) -> Finished:
+    """The entry that ends the journal."""
+    return Finished(at=quantised(now), phase=command.phase, reason=command.reason, message=command.message)

@@ -14,8 +14,8 @@ from functools import partial
 from aura_operator.core.absorb import absorb
 from aura_operator.core.codec import encode
 from aura_operator.core.commands import Ask, Await, CallModel, CallTool, Command, Finish, TellInDoubt
-from aura_operator.core.decide import at_once, decide
-from aura_operator.core.entries import Finished, RequestKind
+from aura_operator.core.decide import at_once, decide, last_entry
+from aura_operator.core.entries import RequestKind
 from aura_operator.core.fold import apply
 from aura_operator.core.lifecycle import WaitKind
 from aura_operator.errors import AuraError, FencedError, NotFoundError
@@ -225,10 +225,9 @@ class Runner:
         for running in list(self._running.values()):
             running.task.cancel()
         result, objects = result_of(run, command)
-        entry = at_once(command, now=run.now(), expires_after_seconds=0, schema="")
+        entry = last_entry(command, now=run.now())
         run.writer.record(encode(entry), objects)
         run.state = apply(run.state, entry)
-        assert isinstance(entry, Finished)
         fields = reporting.finished(run.state, entry, task=run.task.manifest)
         await run.writer.close(
             lambda holding, growth: finish(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from aura_operator.core.absorb import Decision, World, absorb
 from aura_operator.core.codec import decode, encode
 from aura_operator.core.commands import Ask, Await, CallModel, CallTool, Finish, TellInDoubt
-from aura_operator.core.decide import Limits, at_once, decide
+from aura_operator.core.decide import Limits, at_once, decide, last_entry
 from aura_operator.core.effects import Effect
 from aura_operator.core.entries import (
     CallPlan,
@@ -107,7 +107,7 @@ class Life:
                 case Ask() | TellInDoubt():
                     self.record(at_once(command, now=self.now, expires_after_seconds=600, schema=""))
                 case Finish():
-                    self.record(at_once(command, now=self.now, expires_after_seconds=0, schema=""))
+                    self.record(last_entry(command, now=self.now))
                 case CallModel():
                     self.answer()
                 case CallTool():
