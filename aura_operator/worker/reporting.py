@@ -84,7 +84,7 @@ def _why_parked(state: TaskState, waits: list[Await], approvers: str) -> tuple[s
         return (
             "Paused",
             "paused; it goes on when spec.desired is Run",
-            'kubectl patch auratask NAME --type=merge -p \'{"spec":{"desired":"Run"}}\' goes on',
+            f"Go on: kubectl patch auratask {state.task} --type=merge -p '{dumps({'spec': {'desired': 'Run'}})}'",
         )
     timer = min(waits, key=lambda wait: wait.until or 0)
     until = to_second_text(timer.until or 0)
