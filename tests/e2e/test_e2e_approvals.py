@@ -111,7 +111,7 @@ async def test_an_approval_that_nobody_answers_expires_and_the_model_is_told_so(
 async def test_a_denial_reaches_the_model_word_for_word_and_nothing_is_called(
     stage: Stage, ledger: Ledger, approve: Callable[..., None], once_required: Rules
 ) -> None:
-    reason = 'Nein: "prod" is frozen — INC-42\nask again at 09:00 ✋ <b>&amp;</b> \\n'
+    reason = '  Nein: "prod" is frozen — INC-42\nask again at 09:00 ✋ <b>&amp;</b> \\n '
     await stage.agent([calls(("led__once", {"key": "pay"})), ECHO], tools=once_required)
     await stage.task()
     await stage.approval("one-1")
