@@ -179,15 +179,13 @@ def notes(values: Object) -> str:
 
 MAY = {
     WORKER: """
-        get,list,watch auraagents; get,list,watch auratasks; patch auratasks/status;
-        get,list,watch,create auraapprovals; get,create auracheckpoints; get,create secrets;
-        get,create controllerrevisions.apps; create,patch events.events.k8s.io
+        get auraagents; get,list,watch auratasks; patch auratasks/status;
+        get,create auraapprovals; get,create auracheckpoints; get,create secrets;
+        get,create controllerrevisions.apps; create events.events.k8s.io
     """,
     CONTROLLER: """
         get,list,watch auraagents; get,list,watch,delete auratasks; get,list,watch auraapprovals;
-        get,list,watch aurasessions;
-        get,list,watch auracheckpoints; patch auraagents/status; patch auratasks/status; patch auraapprovals/status;
-        list,delete controllerrevisions.apps; create,patch events.events.k8s.io
+        patch auraagents/status; patch auratasks/status; patch auraapprovals/status; create events.events.k8s.io
     """,
     GATEWAY: "",
 }
