@@ -62,7 +62,8 @@ class ApprovalReconciler:
             settled, _ = await asyncio.gather(
                 self._settle(approval, decision), self._wake(approval, decision.verdict.value)
             )
-            if settled is None:
+            if settled is None:  # a vote came in between, or it was settled already: both are seen by looking again
+                self._schedule.at(approval.ref, self._clock.now())
                 return
             approval = settled
         self._schedule.at(approval.ref, None)
@@ -79,7 +80,14 @@ class ApprovalReconciler:
             log.debug("votes not counted", approval=str(approval.ref), error=str(error))
 
     async def _settle(self, approval: ApprovalView, decision: Decision) -> ApprovalView | None:
-        write = settle_approval(approval.ref, approval.uid, decision, votes=approval.count, now=self._clock.now())
+        write = settle_approval(
+            approval.ref,
+            approval.uid,
+            decision,
+            votes=approval.count,
+            now=self._clock.now(),
+            judged=approval.manifest,
+        )
         try:
             manifest = await commit(self._store, write, self._clock)
         except (ConflictError, NotFoundError) as error:

@@ -12,8 +12,14 @@ from aura_operator.store.contract import Write, puts, same
 from aura_operator.store.resources import Manifest, Ref
 
 
-def settle_approval(ref: Ref, uid: str, decision: Decision, *, votes: str, now: float) -> Write:
-    """Records how an approval ended; it stays so."""
+def settle_approval(
+    ref: Ref, uid: str, decision: Decision, *, votes: str, now: float, judged: Manifest | None = None
+) -> Write:
+    """Records how an approval ended; it stays so.
+
+    `judged` is the object whose votes led to the decision: a vote that has come since stops the write, or the status
+    would deny it and the owner, who judges the votes again, could come to another end.
+    """
     settled: dict[str, Any] = {
         "phase": decision.verdict.value,
         "reason": decision.reason,
@@ -22,7 +28,8 @@ def settle_approval(ref: Ref, uid: str, decision: Decision, *, votes: str, now: 
     }
     if decision.choice is not None:
         settled["choice"] = decision.choice.value
-    ops = (*same(uid), test("/status/phase", PENDING), *puts(settled))
+    unchanged = () if judged is None else (test("/spec/decisions", judged["spec"].get("decisions")),)
+    ops = (*same(uid), test("/status/phase", PENDING), *unchanged, *puts(settled))
     return Write(
         name="settle", ref=ref, ops=ops, landed=lambda manifest: manifest["status"]["phase"] == decision.verdict.value
     )

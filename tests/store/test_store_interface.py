@@ -11,13 +11,14 @@ import pytest
 from aura_operator.core.approvals import judge
 from aura_operator.errors import (
     AlreadyExistsError,
+    ConflictError,
     ContentRejectedError,
     NotFoundError,
     StoreError,
     TestFailedError,
     WatchExpiredError,
 )
-from aura_operator.store.approvals import approval_view
+from aura_operator.store.approvals import PENDING, approval_view
 from aura_operator.store.client import Op, Selection, Store, WatchEvent, WatchKind, put, remove, test
 from aura_operator.store.leases import lease_ref, new_lease, renewal, takeover
 from aura_operator.store.resources import CHECKPOINTS, LEASES, TASKS, Manifest, Ref, new
@@ -195,8 +196,20 @@ async def test_a_vote_is_filed_under_its_voters_name(ground: Ground, store: Stor
     view = approval_view(voted)
     decision = judge(view.terms, view.votes, 1.0)
     assert decision is not None
-    settled = await ground.do(settle_approval(view.ref, view.uid, decision, votes=view.count, now=1.0))
+    settled = await ground.do(settle_approval(view.ref, view.uid, decision, votes=view.count, now=1.0, judged=voted))
     assert settled["status"]["phase"] == "Approved"
+
+
+async def test_an_approval_is_not_settled_by_who_has_not_seen_all_votes(ground: Ground, store: Store) -> None:
+    approval = await ground.approval(await ground.task(), approvers={"users": ["bob", "admin", "tester"]})
+    unvoted = await store.get(approval)
+    view = approval_view(unvoted)
+    decision = judge(view.terms, view.votes, view.terms.expires_at)
+    assert decision is not None and "nobody answered" in decision.reason
+    await store.patch(approval, [put("/spec/decision", {"approved": True, "reason": "at the last moment"})])
+    with pytest.raises(ConflictError):
+        await ground.do(settle_approval(view.ref, view.uid, decision, votes=view.count, now=1.0, judged=unvoted))
+    assert approval_view(await store.get(approval)).phase == PENDING
 
 
 # Lists
