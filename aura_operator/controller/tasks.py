@@ -16,6 +16,7 @@ from aura_operator.controller.wakes import Gathered, look_again_at, wake_for
 from aura_operator.core.absorb import Decision
 from aura_operator.core.entries import Proof, Verdict
 from aura_operator.core.instants import from_text
+from aura_operator.core.journal import SCHEMA
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind
 from aura_operator.core.ownership import Owner
 from aura_operator.errors import ConflictError, ContentRejectedError, NotFoundError
@@ -217,6 +218,10 @@ class TaskReconciler:
     def _why_pending(self, task: TaskView) -> str:
         if task.desired is Desired.PAUSE:
             return "paused; it starts when spec.desired is Run"
+        if task.journal is not None and task.journal.schema > SCHEMA:
+            return (
+                f"written by a newer version (schema {task.journal.schema}, here {SCHEMA}); wants a worker of that one"
+            )
         live, free = self._owners.workers(self._clock.boot())
         if not live:
             return "no worker is live; start some"

@@ -20,6 +20,7 @@ from aura_operator.worker.taskrun import TaskRun
 
 MAX_CALLS = 32  # of one response: their plans stand in one entry
 MAX_BACKOFF_SECONDS = 60.0
+MAX_RETRY_AFTER_SECONDS = 3600.0
 LISTING_SECONDS = 60.0
 
 
@@ -66,8 +67,9 @@ def _failed(
     run: TaskRun, command: CallModel, reason: str, message: str, *, retriable: bool, retry_after: float | None
 ) -> None:
     now = run.now()
+    # A provider may ask for more patience; not for none, which would spend the retries in no time, and not for ever.
     backoff = min(0.5 * 2 ** (command.attempt - 1), MAX_BACKOFF_SECONDS)
-    retry_at = quantised(now + (retry_after if retry_after is not None else backoff)) if retriable else None
+    retry_at = quantised(now + max(backoff, min(retry_after or 0.0, MAX_RETRY_AFTER_SECONDS))) if retriable else None
     run.log.warning("model call failed", reason=reason, error=message, retriable=retriable)
     run.record(ModelFailed(at=quantised(now), reason=reason, message=message[:1000], retry_at=retry_at))
 

@@ -1,0 +1,70 @@
+"""What was once broken by trying: each case was found by an attack on the running operator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from aura_operator.core.instants import from_text
+from aura_operator.store.resources import Manifest
+from aura_operator.testing.ledger import Ledger
+from tests.processes import Processes
+from tests.stage import Stage, calls, says, started
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+
+@pytest.mark.behaviour(29)
+async def test_a_provider_that_asks_for_no_patience_doesnt_use_up_the_retries_at_once(
+    stage: Stage, operator: Processes
+) -> None:
+    refused = {"text": "", "error": {"status": 429, "retry_after": 0}}
+    await stage.agent([refused] * 2, model={"name": "scripted:test", "retries": 2, "settings": {"script": [refused]}})
+    begun = time.monotonic()
+    await stage.task()
+    status = await stage.until_phase("one", "Failed")
+    assert "(3 attempts)" in status["summary"]
+    assert time.monotonic() - begun > 0.5 + 1.0  # the first two of the backoffs
+
+
+@pytest.mark.behaviour(29)
+@pytest.mark.parametrize("seconds", [30_000_000, 10_000_000_000_000])
+async def test_a_provider_that_asks_for_patience_without_end_is_asked_again_within_the_hour(
+    seconds: int, stage: Stage, operator: Processes
+) -> None:
+    await stage.agent([{"text": "", "error": {"status": 429, "retry_after": seconds}}, says("never")])
+    await stage.task()
+    status = await stage.until_phase("one", "Waiting", "Failed")
+    (timer,) = status["waitingFor"]
+    assert from_text(timer["until"]) <= time.time() + 3600
+
+
+@pytest.mark.behaviour(3)
+async def test_an_effect_in_doubt_is_asked_about_also_where_another_task_has_its_number_in_its_name(
+    stage: Stage, ledger: Ledger, approve: Callable[..., None]
+) -> None:
+    hangs = {"match": "led__once", "effect": "Once", "approval": "Required", "timeoutSeconds": 1}
+    await stage.agent([calls(("led__once", {"key": "o", "hang": True})), says("ok")], tools=[hangs])
+    await stage.task("fix-1")
+    await stage.approval("fix-1-1")
+    await stage.task("fix")
+    await stage.approval("fix-1")
+    approve("fix-1")
+    await started(ledger, "once")
+    status = await stage.until("fix", lambda status: status["phase"] == "Waiting" and status["unresolved"], "parked")
+    doubt = await stage.approval(status["waitingFor"][0]["name"])
+    assert doubt["spec"]["request"]["task"] == "fix"
+    assert doubt["spec"]["request"]["kind"] == "InDoubt"
+
+
+@pytest.mark.behaviour(14)
+async def test_a_task_that_only_a_newer_version_can_run_says_so(
+    stage: Stage, as_worker: Callable[..., Awaitable[Manifest]]
+) -> None:
+    await stage.agent([calls(("sleep", {"seconds": 3})), says("ok")])
+    await stage.task()
+    status = await stage.until_phase("one", "Waiting")
+    await as_worker("one", checkpoint={**status["checkpoint"], "schema": 2})
+    await stage.until("one", lambda status: "newer version (schema 2" in status["summary"], "explained")
