@@ -26,6 +26,8 @@ def readiness(spec: dict[str, Any]) -> tuple[bool, str, str]:
     """Whether tasks can run with a spec, the reason as one word, and a sentence with the remedy. Pure."""
     if spec.get("subAgents"):
         return False, "Unsupported", "this version runs no sub-agents; remove spec.subAgents"
+    if any("lookup" in item for item in spec.get("tools", ())):
+        return False, "Unsupported", "this version follows no lookup tools; remove lookup from spec.tools"
     servers = [server["name"] for server in spec.get("mcpServers", ())]
     approvals = spec.get("approvals", {})
     approvers = approvals.get("approvers", {})

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from aura_operator.api.agent import AgentSpec
 from aura_operator.core.codec import decode, encode
 from aura_operator.core.decide import DEADLINE_PASSED
 from aura_operator.core.entries import Claimed
@@ -84,9 +85,9 @@ async def take(
         )
     try:
         async with pool.use(task.ref.namespace, revision) as equipment:
-            if equipment.spec.sub_agents:
-                what = "this version runs no sub-agents; leave spec.subAgents out of the agent"
-                return await fail(means, claimed, ConfigurationError(what, reason="Unsupported"))
+            lacking = _unsupported(equipment.spec)
+            if lacking is not None:
+                return await fail(means, claimed, ConfigurationError(lacking, reason="Unsupported"))
             ahead = ahead_seconds(task, means.clock.now())
             run = await _recalled(means, claimed, equipment, approvals, ahead)
             runner = Runner(run)
@@ -94,6 +95,15 @@ async def take(
             return await runner.run()
     except AuraError as error:
         return await fail(means, claimed, error)
+
+
+def _unsupported(spec: AgentSpec) -> str | None:
+    """What an agent asks for and this version doesn't do: said aloud, since it would be trusted."""
+    if spec.sub_agents:
+        return "this version runs no sub-agents; leave spec.subAgents out of the agent"
+    if any(rule.lookup is not None for rule in spec.tools):
+        return "this version follows no lookup tools; leave lookup out of the agent's spec.tools"
+    return None
 
 
 async def _claim(means: Means, task: TaskView, revision: str) -> TaskView | None:

@@ -27,6 +27,7 @@ BOB = {"approvers": {"users": ["bob"]}}
             False,
             "NoApprovers",
         ),
+        ({"tools": [{"match": "*", "effect": "Read", "lookup": "k8s__get"}]}, False, "Unsupported"),
         ({"subAgents": [{"name": "x"}], "approvals": BOB}, False, "Unsupported"),
     ],
 )
