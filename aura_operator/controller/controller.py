@@ -36,6 +36,9 @@ log = structlog.get_logger()
 LEADER_LEASE = "aura-controller"
 RESYNC_SECONDS = 180.0
 CONTACT_SECONDS = 1.0
+# So long one object may take. In a namespace without rights, or whose admission refuses, every wait is without end.
+PATIENCE_SECONDS = 20.0
+AGAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +69,7 @@ class Controller:
             store, clock, lease_ref(settings.operator_namespace, LEADER_LEASE), settings.name, settings.pod_uid
         )
         self._known: dict[str, Ref] = {}  # tasks by uid
+        self._taking: dict[Owner, asyncio.Task[None]] = {}  # owners proven dead, whose tasks are being taken
 
     @property
     def leading(self) -> bool:
@@ -96,7 +100,7 @@ class Controller:
                 ),
             ]
             await stop.wait()
-            for loop in loops:
+            for loop in [*loops, *self._taking.values()]:
                 loop.cancel()
         await self._leadership.give_up()
 
@@ -135,11 +139,18 @@ class Controller:
         await self._guarded(ref, lambda: look(ref))
 
     async def _guarded(self, ref: Ref, act: Callable[[], Awaitable[None]]) -> None:
-        """One object's trouble is logged and tried again at the next resync; it never holds up the others."""
+        """One object's trouble is logged and tried again later; it never holds up the others."""
         try:
-            await act()
-        except StoreError as error:
-            log.warning("not reconciled", object=str(ref), error=str(error))
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await act()
+        except (StoreError, TimeoutError) as error:
+            why = (
+                str(error)
+                or f"not done within {PATIENCE_SECONDS:g} s; an earlier line says what the API server answers"
+            )
+            log.warning("not reconciled", object=str(ref), error=why)
+            if ref.resource in (TASKS, APPROVALS):
+                self._schedule.at(ref, self._clock.now() + AGAIN_SECONDS)
         except Exception:
             log.exception("a fault of this operator; please report it", object=str(ref))
 
@@ -177,9 +188,15 @@ class Controller:
             return
         for owner in owners:
             proof = self._owners.proof(owner, self._clock.boot())
-            if proof is not None:
+            if proof is not None and owner not in self._taking:
                 ref = lease_ref(self._settings.operator_namespace, owner.worker)
-                await self._guarded(ref, partial(self._tasks.orphaned, owner, proof))
+                # On its own: whoever calls this keeps the contact on which all proofs rest.
+                taking = asyncio.create_task(self._guarded(ref, partial(self._tasks.orphaned, owner, proof)))
+                self._taking[owner] = taking
+                taking.add_done_callback(partial(self._taken, owner))
+
+    def _taken(self, owner: Owner, _: asyncio.Task[None]) -> None:
+        self._taking.pop(owner, None)
 
     async def _resync_now_and_then(self) -> None:
         while True:
@@ -190,24 +207,36 @@ class Controller:
                 pass
             self._leadership.gained.clear()
             if self.leading:
-                await self._guarded(lease_ref(self._settings.operator_namespace, LEADER_LEASE), self._resync)
+                await self._resync()
 
     async def _resync(self) -> None:
         """Does for all objects what their events would have done; what disappeared unseen is forgotten."""
         started = self._clock.boot()
-        for namespace in self._settings.namespaces or (None,):
+        listed: set[str] = set()
+        namespaces = self._settings.namespaces or (None,)
+        whole = await asyncio.gather(*(self._resync_of(namespace, listed) for namespace in namespaces))
+        if all(whole):
+            for uid in [uid for uid in self._known if uid not in listed]:
+                await self._forget(uid)
+        log.info("resynced", tasks=len(listed), seconds=round(self._clock.boot() - started, 3))
+
+    async def _resync_of(self, namespace: str | None, listed: set[str]) -> bool:
+        """The same for one namespace; False if it can't be listed now, which holds up no other."""
+        try:
             async for manifest in self._all(AGENTS, namespace):
                 await self._agent_event(manifest, False)
             async for manifest in self._all(APPROVALS, namespace):
                 await self._approval_event(manifest, False)
-        listed: set[str] = set()
-        for namespace in self._settings.namespaces or (None,):
             async for manifest in self._all(TASKS, namespace):
                 listed.add(manifest["metadata"]["uid"])
                 await self._task_event(manifest, False)
-        for uid in [uid for uid in self._known if uid not in listed]:
-            await self._forget(uid)
-        log.info("resynced", tasks=len(listed), seconds=round(self._clock.boot() - started, 3))
+        except StoreError as error:
+            log.warning("not resynced", namespace=namespace, error=str(error))
+            return False
+        except Exception:
+            log.exception("a fault of this operator; please report it", namespace=namespace)
+            return False
+        return True
 
     async def _forget(self, uid: str) -> None:
         """A task that a list didn't show: created since, or gone without an event (seen after API outages)."""

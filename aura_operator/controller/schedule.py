@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
 from aura_operator.store.clock import Clock
 from aura_operator.store.resources import Ref
 from aura_operator.store.wake import Wake
 
-AT_ONCE = 32
+AT_ONCE = 32  # of one namespace
 LONGEST_PAUSE_SECONDS = 60.0
 
 
@@ -34,19 +35,27 @@ class Schedule:
             self._wake.set()
 
     async def run(self, look: Callable[[Ref], Awaitable[None]]) -> None:
-        """Calls `look` for each object that becomes due, for ever; `look` raises nothing."""
-        while True:
-            due = self._take_due()
-            if due:
-                await asyncio.gather(*(look(ref) for ref in due))
-                continue
-            pause = self._heap[0][0] - self._clock.now() if self._heap else LONGEST_PAUSE_SECONDS
-            await self._wake.wait(max(0.0, min(pause, LONGEST_PAUSE_SECONDS)))
+        """Calls `look` for each object that becomes due, for ever; `look` raises nothing.
+
+        A namespace in which looks don't end, since rights are missing there, holds up no other.
+        """
+        some_at_once: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
+
+        async def one(ref: Ref) -> None:
+            async with some_at_once[ref.namespace]:
+                await look(ref)
+
+        async with asyncio.TaskGroup() as group:
+            while True:
+                for ref in self._take_due():
+                    group.create_task(one(ref))
+                pause = self._heap[0][0] - self._clock.now() if self._heap else LONGEST_PAUSE_SECONDS
+                await self._wake.wait(max(0.0, min(pause, LONGEST_PAUSE_SECONDS)))
 
     def _take_due(self) -> list[Ref]:
         now = self._clock.now()
         taken: list[Ref] = []
-        while self._heap and self._heap[0][0] <= now and len(taken) < AT_ONCE:
+        while self._heap and self._heap[0][0] <= now:
             due, key, ref = heapq.heappop(self._heap)
             if self._due.get(key) == due:
                 del self._due[key]

@@ -5,6 +5,7 @@ Level-based: the same task seen twice is handled twice with the same end. Never 
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import assert_never
 
@@ -124,13 +125,21 @@ class TaskReconciler:
         fresh = await self._confirmed(owner)
         if fresh is None:
             return
-        for ref in self._owners.tasks(owner):
-            try:
-                task = task_view(await read_through(self._store, ref, self._clock))
-                if task.owned_by(owner):
-                    await self._orphan(task, fresh)
-            except NotFoundError:
-                continue
+        # Side by side: one that can't be read or written now, for want of rights in its namespace, holds up no other.
+        taken = await asyncio.gather(
+            *(self._take(ref, owner, fresh) for ref in self._owners.tasks(owner)), return_exceptions=True
+        )
+        errors = [error for error in taken if isinstance(error, Exception)]
+        if errors:
+            raise errors[0]
+
+    async def _take(self, ref: Ref, owner: Owner, proof: Proof) -> None:
+        try:
+            task = task_view(await read_through(self._store, ref, self._clock))
+        except NotFoundError:
+            return
+        if task.owned_by(owner):
+            await self._orphan(task, proof)
 
     async def _confirmed(self, owner: Owner) -> Proof | None:
         """The proof once more, from a quorum read of the Lease."""

@@ -198,3 +198,23 @@ async def test_an_object_can_be_put_back_while_it_is_looked_at() -> None:
         await clock.advance(1000)
         work.cancel()
     assert [at for _, at in looks.seen] == [1.0, 100.0, 200.0]
+
+
+@virtual_time
+async def test_a_namespace_where_looks_never_end_holds_up_no_other() -> None:
+    clock = FakeClock()
+    looks = Looks(clock)
+
+    async def look(ref: Ref) -> None:
+        if ref.namespace == "without-rights":
+            await asyncio.Event().wait()
+        await looks.look(ref)
+
+    for number in range(2 * AT_ONCE):
+        looks.schedule.at(task_ref("without-rights", f"t{number}"), looks.start + 1.0)
+    looks.at("well", 2.0)
+    async with asyncio.TaskGroup() as group:
+        work = group.create_task(looks.schedule.run(look))
+        await clock.advance(10)
+        work.cancel()
+    assert looks.seen == [("well", 2.0)]
