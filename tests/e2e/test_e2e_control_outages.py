@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from aura_operator.testing.ledger import Ledger
+from hack.kubectl import Kubectl
 from tests.processes import Processes
 from tests.stage import ECHO, Stage, calls, says, started
 
@@ -108,3 +109,18 @@ async def test_a_paused_task_holds_no_slot(stage: Stage, processes: Processes, l
     await stage.task("other")
     await stage.done("other")
     assert (await stage.status("paused"))["phase"] == "Waiting"
+
+
+@pytest.mark.behaviour(33)
+async def test_a_deleted_task_gives_its_slot_back_whatever_its_call_is_doing(
+    stage: Stage, processes: Processes, ledger: Ledger, kubectl: Kubectl
+) -> None:
+    await stage.agent([calls(("led__read", {"key": "a", "seconds": 50})), says("never")])
+    await stage.agent([says("ok")], name="harmless")
+    worker = processes.worker(slots=1)
+    await stage.task("deleted")
+    await started(ledger, "read")
+    kubectl("delete", "auratask", "deleted")
+    await stage.task("other", agent="harmless")
+    await stage.done("other")
+    assert ledger.phase("end", "read") == () and worker.running

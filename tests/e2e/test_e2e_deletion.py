@@ -13,7 +13,7 @@ from aura_operator.store.resources import APPROVALS, CHECKPOINTS, SECRETS, TASKS
 from aura_operator.testing.ledger import Ledger
 from hack.kubectl import Kubectl, KubectlError
 from tests.processes import Processes
-from tests.stage import ECHO, Stage, calls, says, started, until
+from tests.stage import ECHO, Stage, calls, says, until
 
 pytestmark = [pytest.mark.behaviour(33), pytest.mark.usefixtures("operator")]
 
@@ -76,19 +76,6 @@ async def test_deleting_a_running_task_stops_its_model_call_and_starts_nothing_m
     await stage.done("later")
     assert ledger.starts("once") == ()
     assert all(process.running for process in operator.started)
-
-
-async def test_deleting_a_task_stops_the_call_that_runs(stage: Stage, ledger: Ledger, kubectl: Kubectl) -> None:
-    await stage.agent([calls(("led__read", {"key": "a", "seconds": 60})), says("never")])
-    await stage.task()
-    await started(ledger, "read")
-    kubectl("delete", "auratask", "one", "--wait=false")
-    await nothing_left(stage)
-    # A server over plain HTTP sees no cancellation; the worker's slot is free again, which only the end of it gives.
-    await stage.agent([says("ok")], name="later")
-    await stage.task("later", agent="later")
-    await stage.done("later")
-    assert ledger.phase("end", "read") == ()
 
 
 async def test_what_a_task_owned_goes_with_it(

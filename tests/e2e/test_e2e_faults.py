@@ -92,15 +92,31 @@ async def test_watches_that_are_cut_again_and_again_miss_no_wake_up(
 async def test_watches_that_end_with_410_after_each_event_miss_no_wake_up(
     stage: Stage, proxied: ProxyThread, ledger: Ledger, approve: Callable[..., None]
 ) -> None:
-    # A new list replays what is there as ADDED, each time.
-    expiring = proxied.proxy.add(ExpireWatch(after_events=1), lambda request: request.is_watch)
+    expired = 0
+    forgotten: set[tuple[str, str, str]] = set()
+
+    async def forgetful(request: SeenRequest) -> Action | None:
+        """Forgets the past after each event: what a watcher lists anew, which replays all as ADDED, it may watch."""
+        nonlocal expired
+        selectors = (request.query.get("fieldSelector", ""), request.query.get("labelSelector", ""))
+        if request.method != "GET" or "/leases/" in request.path:
+            return None
+        if not request.is_watch:
+            forgotten.discard((request.path, *selectors))
+            return None
+        expired += 1
+        if (request.path, *selectors) in forgotten:
+            return Answer(status=410)
+        forgotten.add((request.path, *selectors))
+        return ExpireWatch(after_events=1)
 
     async def cut() -> int:
         return proxied.proxy.cut_watches(lambda request: True)
 
+    proxied.proxy.before = forgetful
     proxied.run(cut())
     await all_done(stage, ledger, approve, lambda: None)
-    assert expiring.matched > 10
+    assert expired > 10
 
 
 @pytest.mark.behaviour(11)
