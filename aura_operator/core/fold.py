@@ -153,6 +153,8 @@ def _resulted(state: TaskState, entry: Result) -> TaskState:
         lost = recovery.after_lost_answer(call, entry.at)
         if lost is not None:
             return _with(state, lost)
+    elif entry.outcome is Outcome.NOT_SENT and recovery.started_before(call):
+        return _with(state, recovery.after_vain_repetition(call, entry.at))
     else:
         state = _resolve(state, entry.call)
     is_error = entry.outcome is not Outcome.OK

@@ -37,3 +37,14 @@ def after_lost_answer(call: CallState, at: float) -> CallState | None:
         case Effect.IDEMPOTENT | Effect.ONCE:
             return replace(call, stage=Stage.IN_DOUBT, not_before=at + call.plan.timeout_seconds)
     assert_never(call.plan.effect)
+
+
+def started_before(call: CallState) -> bool:
+    """Whether an effect was started by an earlier attempt than the present one, and nobody knows what came of that."""
+    earlier = call.attempts - 1 if call.stage is Stage.STARTED else call.attempts
+    return earlier > 0 and call.plan.effect is not Effect.READ
+
+
+def after_vain_repetition(call: CallState, at: float) -> CallState:
+    """The call once its repetition was certainly not sent: that says nothing of the attempt before it."""
+    return replace(call, stage=Stage.IN_DOUBT, not_before=call.not_before or at + call.plan.timeout_seconds)

@@ -10,6 +10,7 @@ import pytest
 from aura_operator.core.instants import from_text
 from aura_operator.store.resources import Manifest
 from aura_operator.testing.ledger import Ledger
+from aura_operator.testing.ledger_process import RunningLedger
 from tests.processes import Processes
 from tests.stage import Stage, calls, says, started
 
@@ -59,6 +60,24 @@ async def test_an_effect_in_doubt_is_asked_about_also_where_another_task_has_its
     assert doubt["spec"]["request"]["kind"] == "InDoubt"
 
 
+@pytest.mark.behaviour(3)
+async def test_a_retry_that_cant_be_sent_doesnt_make_the_first_call_forgotten(
+    stage: Stage, ledger_server: RunningLedger, ledger: Ledger, approve: Callable[..., None]
+) -> None:
+    brief = {"match": "led__once", "effect": "Once", "approval": "NotRequired", "timeoutSeconds": 1}
+    await stage.agent([calls(("led__once", {"key": "o", "crash": True})), says("ok")], tools=[brief])
+    await stage.task()
+    await stage.approval("one-1")
+    approve("one-1", choice="Retry")  # while its server is dead
+    again = await stage.approval("one-1-r1")
+    assert again["spec"]["request"]["kind"] == "InDoubt"
+    status = await stage.until_phase("one", "Waiting")
+    assert [effect["call"] for effect in status["unresolved"]] == [1]
+    ledger_server.afresh()
+    approve("one-1-r1", choice="Done")
+    assert not (await stage.done())["unresolved"]
+
+
 @pytest.mark.behaviour(14)
 async def test_a_task_that_only_a_newer_version_can_run_says_so(
     stage: Stage, as_worker: Callable[..., Awaitable[Manifest]]
@@ -68,3 +87,17 @@ async def test_a_task_that_only_a_newer_version_can_run_says_so(
     status = await stage.until_phase("one", "Waiting")
     await as_worker("one", checkpoint={**status["checkpoint"], "schema": 2})
     await stage.until("one", lambda status: "newer version (schema 2" in status["summary"], "explained")
+
+
+@pytest.mark.behaviour(29)
+async def test_a_task_whose_status_was_changed_by_hand_under_its_owner_ends_and_says_so(
+    stage: Stage, ledger: Ledger, as_worker: Callable[..., Awaitable[Manifest]]
+) -> None:
+    await stage.agent([calls(("led__once", {"key": "o", "seconds": 2})), says("ok")])
+    await stage.task()
+    await started(ledger, "once")
+    status = await stage.until("one", lambda status: status["unresolved"], "under way")
+    await as_worker("one", checkpoint={**status["checkpoint"], "head": "0" * 64})
+    status = await stage.until_phase("one", "Failed")
+    assert "changed from outside" in status["summary"]
+    assert [effect["call"] for effect in status["unresolved"]] == [1]
