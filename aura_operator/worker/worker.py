@@ -28,6 +28,7 @@ from aura_operator.store.wake import Wake
 from aura_operator.worker import preflight
 from aura_operator.worker.admission import AgentMissing, revision_for, take
 from aura_operator.worker.claims import Candidates, quarantined
+from aura_operator.worker.ending import Ended
 from aura_operator.worker.equipment import EquipmentPool
 from aura_operator.worker.lease import WorkerLease
 from aura_operator.worker.peers import Peers
@@ -196,7 +197,8 @@ class Worker:
             await self._return(task)
 
     async def _return(self, task: TaskView) -> None:
-        """Releases a task that says it is ours and that we don't run: a claim whose answer came to nobody."""
+        """Releases a task that says it is ours and that we don't run: a claim whose answer came to nobody, or a journal
+        that somebody changed under us, which the next claim finds out and says."""
         try:
             found = task_view(await read_through(self._store, task.ref, self._clock))
             if task.uid in self._slots or found.uid != task.uid or not found.owned_by(self._owner):
@@ -258,7 +260,7 @@ class Worker:
                     self._candidates.postpone(task, self._clock.boot() + RETRY_SECONDS)
                     return
                 missing = error
-            await take(
+            ended = await take(
                 self._means,
                 self._pool,
                 task,
@@ -266,6 +268,9 @@ class Worker:
                 missing=missing,
                 running=lambda runner: self._started(task, runner),
             )
+            slot = self._slots.pop(task.uid)
+            if ended is Ended.LOST and slot.runner is not None:
+                await self._return(task)
         except AuraError as error:  # before the claim, so the task is untouched
             log.warning("not claimed, will try again", task=str(task.ref), error=str(error))
             self._candidates.postpone(task, self._clock.boot() + RETRY_SECONDS)
