@@ -15,6 +15,7 @@ from aura_operator.core.instants import to_second_text, to_text
 from aura_operator.core.state import CallState
 from aura_operator.errors import (
     AlreadyExistsError,
+    ConfigurationError,
     ForbiddenError,
     NotFoundError,
     OutcomeUnknownError,
@@ -28,6 +29,7 @@ from aura_operator.worker import calls
 from aura_operator.worker.taskrun import TaskRun
 
 POLL_SECONDS = 0.5  # only while the task runs other calls; a parked one is woken by the controller
+COLLECTED_SECONDS = 60.0  # a garbage collector that works needs a second or two
 MAX_ARGUMENTS = 100_000  # characters that stand in the approval itself; its schema takes 128 KiB
 
 
@@ -48,6 +50,7 @@ async def asked(run: TaskRun, wait: Await) -> Manifest:
     await run.writer.barrier()
     manifest = await _manifest(run, wait, call, requested)
     backoff = Backoff(run.means.clock)
+    given_up_at = run.now() + COLLECTED_SECONDS
     while True:
         try:
             created = await run.means.store.create(APPROVALS, manifest)
@@ -55,7 +58,12 @@ async def asked(run: TaskRun, wait: Await) -> Manifest:
             found = await _found(run, wait)
             if found is not None and approval_view(found).request.run == run.state.run:
                 return found
-            # Of an earlier task of this name, and about to be collected with it.
+            # Of an earlier task of this name, and about to be collected with it, unless that was deleted without.
+            if found is not None and run.now() > given_up_at:
+                raise ConfigurationError(
+                    f"{_ref(run, wait)} is another run's and doesn't go: delete it, then start the task anew",
+                    reason="ApprovalNameTaken",
+                ) from error
             await backoff.wait(error)
         except (OutcomeUnknownError, UnavailableError, ForbiddenError) as error:
             await backoff.wait(error)

@@ -13,6 +13,7 @@ from aura_operator.errors import OutcomeUnknownError
 from aura_operator.store.approvals import approval_ref
 from aura_operator.store.client import put
 from aura_operator.store.recall import read_journal
+from aura_operator.store.resources import APPROVALS, new
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Refuse
 from tests.worker.world import NAMESPACE, ONE, Life, Turn, World
@@ -216,3 +217,17 @@ async def test_an_approval_that_nobody_answers_ends_by_itself_and_nothing_is_mad
         status = await world.ended()
         approval = await world.memory.get(approval_ref(NAMESPACE, "one-1"))
     assert (status["phase"], world.ledger, approval["status"]["phase"]) == ("Succeeded", [], "Expired")
+
+
+@virtual_time
+async def test_an_approval_of_another_run_that_stays_in_the_way_ends_the_task_and_frees_the_slot() -> None:
+    async with at_work([("s__read",), ("s__approved",)]) as (world, _):
+        world.answering = False
+        world.tool_seconds = 5.0
+        await world.clock.sleep(1.0)
+        request = {"task": "one", "run": "of-old", "call": 2, "kind": "ToolCall", "tool": "s__approved"}
+        terms = {"approvers": {"users": ["bob"]}, "requester": "bob", "expiresAt": "2099-01-01T00:00:00Z"}
+        left = new(APPROVALS, NAMESPACE, "one-2", spec={"request": request, **terms})
+        await world.memory.create(APPROVALS, left)
+        status = await world.ended()
+    assert (status["phase"], status["reason"], world.starts("s__approved")) == ("Failed", "ApprovalNameTaken", 0)
