@@ -189,10 +189,11 @@ async def test_the_fields_that_the_server_knows(ground: Ground, store: Store) ->
 
 async def test_a_vote_is_filed_under_its_voters_name(ground: Ground, store: Store) -> None:
     approval = await ground.approval(await ground.task(), approvers={"users": ["bob", "admin", "tester"]})
-    voted = await store.patch(approval, [put("/spec/decision", {"approved": True, "reason": "ok"})])
+    reason = 'if a < b && "c"'  # a server escapes such signs, and can't compare them in a test
+    voted = await store.patch(approval, [put("/spec/decision", {"approved": True, "reason": reason})])
     assert "decision" not in voted["spec"]
     (vote,) = voted["spec"]["decisions"].values()
-    assert vote == {"approved": True, "reason": "ok"}
+    assert vote == {"approved": True, "reason": reason}
     view = approval_view(voted)
     decision = judge(view.terms, view.votes, 1.0)
     assert decision is not None
