@@ -41,11 +41,12 @@ class Killer:
     moment: str = ""
     pid: int = 0
     seen: int = 0
+    target: int = 0
     killed_at: str = ""
 
     def arm(self, task: str, pid: int, at: int, moment: str) -> None:
         self.task, self.pid, self.at, self.moment = task, pid, at, moment
-        self.seen, self.killed_at = 0, ""
+        self.seen, self.target, self.killed_at = 0, 0, ""
 
     def _counts(self, request: SeenRequest) -> bool:
         if request.method not in ("PATCH", "POST") or not self.task:
@@ -58,13 +59,16 @@ class Killer:
         if not self._counts(request):
             return None
         self.seen += 1
-        if self.seen == self.at and self.moment == "before":
-            self._kill(request)
-            return CutBefore()
-        return None
+        if self.seen != self.at:
+            return None
+        self.target = request.number  # its answer may come after those of later ones
+        if self.moment == "after":
+            return None
+        self._kill(request)
+        return CutBefore()
 
     async def after(self, request: SeenRequest, status: int) -> None:
-        if self._counts(request) and self.seen == self.at and self.moment == "after" and not self.killed_at:
+        if self.moment == "after" and request.number == self.target:
             self._kill(request)
 
     def _kill(self, request: SeenRequest) -> None:
