@@ -140,7 +140,8 @@ async def test_a_kill_at_any_write_loses_nothing_and_doubles_nothing(
 
     def again() -> None:
         nonlocal worker
-        if not worker.running:
+        if killer.killed_at and worker.pid == killer.pid:
+            worker.popen.wait(timeout=10)  # a process that was just killed may still be seen for a moment
             worker = processes.worker(worker.name, pod_uid=worker.pod_uid, kubeconfig=kubeconfig)
 
     points: list[str] = []
