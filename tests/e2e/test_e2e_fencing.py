@@ -59,9 +59,6 @@ async def test_a_worker_frozen_past_its_lease_writes_nothing_and_starts_nothing_
         return tasks == {"pay", "think"}
 
     await until(noticed, "sign that the old owner gave both up")
-    approve("pay-1", choice="Abort", reason="enough")
-    await stage.until_phase("pay", "Failed")
-    await stage.done("think")
     accepted = [
         exchange.request.path
         for exchange in proxy.proxy.log[seen_before:]
@@ -70,6 +67,10 @@ async def test_a_worker_frozen_past_its_lease_writes_nothing_and_starts_nothing_
         and "/leases/" not in exchange.request.path
     ]
     assert accepted == [], "the frozen owner wrote something"
+    # From here on it may claim again what becomes free, as a worker like any other.
+    approve("pay-1", choice="Abort", reason="enough")
+    await stage.until_phase("pay", "Failed")
+    await stage.done("think")
     assert ledger.starts() == (), "the frozen owner made its call"
     for task in ("pay", "think"):
         assert {entry.worker for entry in await stage.entries(task) if hasattr(entry, "worker")} == {old.name, new.name}
