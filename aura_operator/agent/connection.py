@@ -35,6 +35,7 @@ class Link:
     """One life of a connection, of no use any more once it is `lost`. `stirred`: its owner has something to do."""
 
     session: ClientSession = field(init=False)
+    client: Client = field(init=False)
     lost: bool = False
     stirred: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -80,6 +81,20 @@ class Connection:
                 return await asyncio.shield(self._connecting)
         except TimeoutError as error:
             raise self._unreachable(error, "") from error
+
+    async def relist(self) -> None:
+        """Hears the tools as they are now: over plain HTTP nothing tells that a server came back as another one.
+
+        Raises ToolServerError within the server's timeout.
+        """
+        link = await self.link()
+        try:
+            async with asyncio.timeout(self._spec.timeout_seconds):
+                self._on_tools(await self._listed(link.client))
+        except Exception as error:  # noqa: BLE001 - MCP's client raises groups of anything; all mean "not connected"
+            _log.info("mcp connection ended", server=self._spec.name, error=type(error).__name__)
+            link.lose()
+            await self.link()  # connects and lists anew
 
     async def aclose(self) -> None:
         """Leaves the server. A child process has ended when this returns."""
@@ -138,7 +153,7 @@ class Connection:
             case Transport.STDIO:
                 streams = child_streams(self._spec, child.append, link.lose)
         client = await resources.enter_async_context(Client(streams, cache=None, message_handler=link.hear))
-        link.session = client.session
+        link.session, link.client = client.session, client
         return client
 
     async def _listed(self, client: Client) -> list[Tool]:

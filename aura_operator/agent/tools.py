@@ -61,6 +61,13 @@ class Toolbox:
             if isinstance(result, BaseException):
                 raise result
 
+    async def fresh(self, tool: str) -> ToolSpec | None:
+        """A tool as its server lists it now, None if it is gone. Raises ToolServerError."""
+        known = self.tools.get(tool)
+        if known is not None:
+            await self._connections[known.server].relist()
+        return self.tools.get(tool)
+
     async def call(
         self,
         tool: str,

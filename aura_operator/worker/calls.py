@@ -28,10 +28,13 @@ async def perform(run: TaskRun, command: CallTool, stop: Stop) -> None:
     call = run.state.call(command.call)
     try:
         tools = await run.equipment.tools()
+        spec = tools.get(call.plan.tool)
+        if call.approved_schema:
+            # A person saw this schema some time ago, and a server over plain HTTP doesn't tell when it changes.
+            spec = await run.equipment.toolbox.fresh(call.plan.tool)
     except ToolServerError as error:
         _record(run, call.plan, Outcome.NOT_SENT, f"not called: {error}", started=None)
         return
-    spec = tools.get(call.plan.tool)
     if call.approved_schema and (spec is None or spec.schema_digest != call.approved_schema):
         assert call.permitted_ask is not None
         reason = f"{call.plan.tool} is not the tool that was approved: its schema changed since, or it is gone"

@@ -59,6 +59,26 @@ async def test_what_runs_is_to_the_byte_what_was_shown_and_approved(
     assert key.endswith(request["digest"].removeprefix("sha256:"))
 
 
+@pytest.mark.behaviour(16)
+async def test_a_tool_that_changed_after_the_request_is_not_called_but_asked_about_again(
+    stage: Stage, toolserver: ToolServer, approve: Callable[..., None]
+) -> None:
+    await stage.agent([calls(("t__act", {"key": "a"})), ECHO], **served_by(toolserver))
+    await stage.task()
+    first = await stage.approval("one-1")
+    await stage.until_phase("one", "Waiting")
+    toolserver.stop()
+    toolserver.start(limit=2)
+    approve("one-1")
+    second = await stage.approval("one-1-r1")
+    digests = [manifest["spec"]["request"]["toolSchemaDigest"] for manifest in (first, second)]
+    assert digests[0] != digests[1]
+    assert toolserver.bodies == [], "what was approved is not what would have run"
+    approve("one-1-r1")
+    assert "acted under limit 2" in (await stage.done())["result"]["text"]
+    assert len(toolserver.bodies) == 1
+
+
 @pytest.mark.behaviour(17)
 async def test_of_two_people_who_decide_at_once_one_is_heard_and_everybody_sees_the_same(
     stage: Stage, ledger: Ledger, kubectl: Kubectl, kubectl_as: Callable[[str], Kubectl], once_required: Rules

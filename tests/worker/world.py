@@ -355,6 +355,9 @@ class _Tools:
     async def start(self) -> None:
         await asyncio.sleep(0)
 
+    async def fresh(self, tool: str) -> ToolSpec | None:
+        return TOOLS.get(tool)
+
     async def call(
         self,
         tool: str,
