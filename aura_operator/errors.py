@@ -57,11 +57,10 @@ class AlreadyExistsError(StoreError):
     reason = "AlreadyExists"
 
 
-class TestFailedError(StoreError):
+class PreconditionFailedError(StoreError):
     """A JSON Patch `test` did not hold (422 without causes): read, then decide."""
 
     reason = "TestFailed"
-    __test__ = False
 
 
 class ConflictError(StoreError):

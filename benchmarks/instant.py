@@ -13,14 +13,14 @@ from typing import Any, cast
 
 from aura_operator.agent.model import ModelClient, ModelTurn
 from aura_operator.agent.reply import RequestedCall
-from aura_operator.agent.specs import CallStatus, ToolOutcome, ToolSpec
+from aura_operator.agent.specs import Outcome, ToolOutcome, ToolSpec
 from aura_operator.agent.tools import Toolbox
 from aura_operator.api.agent import AgentSpec
 from aura_operator.core.decide import Limits
 from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Usage
 from aura_operator.core.text import dumps
-from aura_operator.worker.equipment import Equipment, EquipmentPool
+from aura_operator.worker.runtime import AgentRuntime, RuntimePool
 
 TOOL = "x__tool"
 
@@ -62,7 +62,7 @@ class Instant:
         await before_send()
         self.sent.append(time.perf_counter())
         self.answered.append(time.perf_counter())
-        return ToolOutcome(status=CallStatus.OK, text=self.result, size_bytes=len(self.result))
+        return ToolOutcome(status=Outcome.OK, text=self.result, size_bytes=len(self.result))
 
     async def aclose(self) -> None: ...
 
@@ -71,12 +71,12 @@ def _payload(parts: list[dict[str, Any]]) -> str:
     return dumps({"fmt": "pydantic-ai/2", "parts": parts})
 
 
-class InstantPool:
-    """Gives every task the same equipment, in the place of the worker's pool."""
+class InstantRuntimes:
+    """Gives every task the same runtime, in the place of the worker's pool."""
 
     def __init__(self, instant: Instant, effect: Effect) -> None:
         spec = AgentSpec.model_validate({"model": {"name": "scripted:instant"}})
-        self._equipment = Equipment(
+        self._runtime = AgentRuntime(
             spec=spec,
             model=cast(ModelClient, instant),
             toolbox=cast(Toolbox, instant),
@@ -86,8 +86,8 @@ class InstantPool:
         )
 
     @asynccontextmanager
-    async def use(self, namespace: str, revision: str) -> AsyncIterator[Equipment]:
-        yield self._equipment
+    async def use(self, namespace: str, revision: str) -> AsyncIterator[AgentRuntime]:
+        yield self._runtime
 
-    def as_pool(self) -> EquipmentPool:
-        return cast(EquipmentPool, self)
+    def as_pool(self) -> RuntimePool:
+        return cast(RuntimePool, self)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aura_operator.store.approvals import approval_ref
-from aura_operator.store.client import put
+from aura_operator.store.interface import add
 from aura_operator.store.kube import KubeStore
 from aura_operator.store.resources import AGENTS, TASKS, Manifest, new
 from aura_operator.store.view import task_ref
@@ -93,7 +93,7 @@ class _Bench:
             before = len(self._ledger.starts("once"))
             ref = approval_ref(self._namespace, f"{name}-1")
             sent = time.time()
-            await self._decider.patch(ref, [put("/spec/decision", {"approved": True, "reason": "bench"})])
+            await self._decider.patch(ref, [add("/spec/decision", {"approved": True, "reason": "bench"})])
             await _until(lambda before=before: len(self._ledger.starts("once")) > before)  # type: ignore[misc]
             samples.append((self._ledger.starts("once")[-1].at - sent) * 1000)
             await self._phase(name, "Succeeded")
@@ -197,7 +197,7 @@ class _Bench:
             await asyncio.sleep(0.02)
 
     async def _delete(self, name: str) -> None:
-        ops = [put("/metadata/annotations", {"aura.mezmo.com/forget-unresolved": "true"})]
+        ops = [add("/metadata/annotations", {"aura.mezmo.com/forget-unresolved": "true"})]
         manifest = await self._store.patch(task_ref(self._namespace, name), ops)
         await self._store.delete(task_ref(self._namespace, name), uid=manifest["metadata"]["uid"])
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import structlog
 
+from aura_operator.clock import SystemClock
 from aura_operator.core.ownership import Owner, incarnation_of
-from aura_operator.store.clock import SystemClock
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.kube import KubeStore
 from aura_operator.store.leases import lease_ref
 from aura_operator.worker.lease import WorkerLease
-from aura_operator.worker.taskrun import Means
+from aura_operator.worker.live import WorkerContext
 from hack.cluster import Cluster
 from hack.install import NAMESPACE, install
 from hack.kubectl import Kubectl
@@ -55,7 +55,7 @@ class Seat:
     """A worker's seat in this process: the means that its runners get."""
 
     store: KubeStore
-    means: Means
+    context: WorkerContext
 
 
 @asynccontextmanager
@@ -78,7 +78,9 @@ async def seat(kubeconfig: Path) -> AsyncIterator[Seat]:
     keeping = asyncio.create_task(lease.keep())
     events = EventRecorder(store, clock, component="bench", instance=name)
     try:
-        yield Seat(store=store, means=Means(store=store, clock=clock, lease=lease, owner=owner, events=events))
+        yield Seat(
+            store=store, context=WorkerContext(store=store, clock=clock, lease=lease, owner=owner, events=events)
+        )
     finally:
         keeping.cancel()
         await lease.give_up()

@@ -7,10 +7,10 @@ import uuid
 
 from aura_operator.core.journal import head_after
 from aura_operator.core.ownership import Owner
-from aura_operator.store.client import put
-from aura_operator.store.contract import Growth, Holding, append, claim
+from aura_operator.store.interface import add
 from aura_operator.store.kube import KubeStore
 from aura_operator.store.resources import TASKS, new
+from aura_operator.store.task_writes import JournalDelta, OwnedTask, append, claim
 from aura_operator.store.view import task_ref, task_view
 
 OWNER = Owner(worker="raw", incarnation="raw.1")
@@ -30,19 +30,17 @@ async def appends(store: KubeStore, namespace: str, count: int) -> list[float]:
     first = {"run": "raw"}
     taken = claim(task, OWNER, line=line, head=head, now=time.time(), first=first)
     await store.patch(taken.ref, taken.ops, subresource="status")
-    holding = Holding(
+    owned = OwnedTask(
         ref=task_ref(namespace, name), uid=task.uid, epoch=1, owner=OWNER, next=1, head=head, entries=(line,)
     )
     samples = []
     for _ in range(count):
-        head = head_after(holding.head, line)
-        write = append(holding, Growth(lines=(line,), head=head), extras={"summary": f"step {holding.next}"})
+        head = head_after(owned.head, line)
+        write = append(owned, JournalDelta(lines=(line,), head=head), fields={"summary": f"step {owned.next}"})
         started = time.perf_counter()
         await store.patch(write.ref, write.ops, subresource="status")
         samples.append((time.perf_counter() - started) * 1000)
-        holding = Holding(
-            ref=holding.ref, uid=task.uid, epoch=1, owner=OWNER, next=holding.next + 1, head=head, entries=()
-        )
-        if holding.next % INLINE == 0:
-            await store.patch(write.ref, [put("/status/checkpoint/entries", [])], subresource="status")
+        owned = OwnedTask(ref=owned.ref, uid=task.uid, epoch=1, owner=OWNER, next=owned.next + 1, head=head, entries=())
+        if owned.next % INLINE == 0:
+            await store.patch(write.ref, [add("/status/journal/entries", [])], subresource="status")
     return samples

@@ -6,14 +6,14 @@ import json
 
 from aura_operator.core.effects import Effect
 from aura_operator.core.lifecycle import Phase
-from aura_operator.store.client import Selection
+from aura_operator.store.interface import Selection
 from aura_operator.store.resources import CHECKPOINTS, TASKS, Manifest, new
 from aura_operator.store.view import task_ref, task_view
-from aura_operator.worker.admission import take
 from aura_operator.worker.ending import Ended
+from aura_operator.worker.intake import take
 from benchmarks import raw
 from benchmarks.figures import Figure, median, percentile
-from benchmarks.instant import Instant, InstantPool
+from benchmarks.instant import Instant, InstantRuntimes
 from benchmarks.place import Seat, seat
 from benchmarks.pods import pod_json
 from hack.cluster import Cluster
@@ -40,9 +40,9 @@ async def _run(here: Seat, namespace: str, name: str, instant: Instant, effect: 
     """One task from its claim to its end, in this process."""
     spec = {"agentRef": {"name": "none"}, "input": name}
     manifest = await here.store.create(TASKS, new(TASKS, namespace, name, spec=spec))
-    pool = InstantPool(instant, effect).as_pool()
+    pool = InstantRuntimes(instant, effect).as_pool()
     ended = await take(
-        here.means, pool, task_view(manifest), "bench-revision", missing=None, running=lambda runner: None
+        here.context, pool, task_view(manifest), "bench-revision", missing=None, running=lambda runner: None
     )
     assert ended is Ended.FINISHED, ended
     status = (await here.store.get(task_ref(namespace, name)))["status"]
@@ -101,10 +101,12 @@ async def _large(here: Seat, namespace: str) -> list[Figure]:
 async def _stored(here: Seat, namespace: str, name: str) -> list[int]:
     """Bytes of the task's object and of all its AuraCheckpoints."""
     objects: list[Manifest] = [await here.store.get(task_ref(namespace, name))]
-    more: str | None = None
+    continue_token: str | None = None
     while True:
-        page = await here.store.list(Selection(resource=CHECKPOINTS, namespace=namespace), more=more)
+        page = await here.store.list(
+            Selection(resource=CHECKPOINTS, namespace=namespace), continue_token=continue_token
+        )
         objects += [item for item in page.items if item["spec"]["owner"]["name"] == name]
-        more = page.more
-        if more is None:
+        continue_token = page.continue_token
+        if continue_token is None:
             return [len(json.dumps(item)) for item in objects]

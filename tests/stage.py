@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from aura_operator.clock import SystemClock
 from aura_operator.core.entries import Entry
 from aura_operator.errors import NotFoundError
 from aura_operator.store.approvals import approval_ref
-from aura_operator.store.client import Op, Selection, put
-from aura_operator.store.clock import SystemClock
+from aura_operator.store.interface import Op, Selection, add
+from aura_operator.store.journal_reads import read_entries
 from aura_operator.store.kube import KubeStore
-from aura_operator.store.recall import read_entries
 from aura_operator.store.resources import AGENTS, APPROVALS, CHECKPOINTS, EVENTS, TASKS, Manifest, Ref, Resource, new
 from aura_operator.store.view import task_ref, task_view
 from aura_operator.testing.ledger import Ledger, LedgerLine
@@ -115,7 +115,7 @@ class Stage:
             await asyncio.sleep(POLL_SECONDS)
 
     async def patch_task(self, name: str, **spec: Any) -> None:
-        ops: list[Op] = [put(f"/spec/{field}", value) for field, value in spec.items()]
+        ops: list[Op] = [add(f"/spec/{field}", value) for field, value in spec.items()]
         await self.store.patch(task_ref(self.namespace, name), ops)
 
     async def all(self, resource: Resource) -> list[Manifest]:

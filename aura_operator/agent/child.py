@@ -128,7 +128,7 @@ class _Input:
         line = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
         delivery = CURRENT.get()
         if delivery is not None and isinstance(item.message, JSONRPCRequest) and item.message.method == "tools/call":
-            await delivery.clear()
+            await delivery.authorize()
             if self._nobody_reads():
                 delivery.sent = False
                 raise anyio.BrokenResourceError

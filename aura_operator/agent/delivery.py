@@ -29,7 +29,7 @@ class Delivery:
         self.answered = False  # the server's answer arrived whole
         self.oversized = False
 
-    async def clear(self) -> None:
+    async def authorize(self) -> None:
         """Awaited by the transport right before the first byte. Raises what `before_send` raises; then nothing is sent.
 
         A request that has to go out anew (a redirect) is asked about again.

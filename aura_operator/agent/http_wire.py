@@ -46,7 +46,7 @@ class HttpWire(httpx2.AsyncBaseTransport):
         async def last_check(event: str, _: Mapping[str, Any]) -> None:
             # Here the connection stands and not a byte of this request is out: as late as a check can be.
             if event.endswith(".send_request_headers.started"):
-                await delivery.clear()
+                await delivery.authorize()
 
         request.extensions = {**request.extensions, "timeout": _timeouts(self._seconds, None), "trace": last_check}
         try:

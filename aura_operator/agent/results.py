@@ -23,7 +23,7 @@ from mcp_types import (
 from aura_operator.agent.arguments import violation_of
 from aura_operator.agent.redaction import Redactor
 from aura_operator.agent.reply import clean
-from aura_operator.agent.specs import CallStatus, ToolOutcome, ToolSpec
+from aura_operator.agent.specs import Outcome, ToolOutcome, ToolSpec
 
 _BASE64_PER_BYTE = 4 / 3
 
@@ -32,15 +32,15 @@ def outcome_of(result: CallToolResult, spec: ToolSpec, redactor: Redactor, limit
     """The outcome of a call that was answered. Never raises: by now the tool has done what it does."""
     text = rendered(result)
     if result.is_error:
-        return finished(CallStatus.ERROR, text or "the tool failed and said nothing", redactor, limit_bytes)
+        return finished(Outcome.ERROR, text or "the tool failed and said nothing", redactor, limit_bytes)
     broken = _broken_promise(result, spec.output_schema)
     if broken is None:
-        return finished(CallStatus.OK, text, redactor, limit_bytes)
+        return finished(Outcome.OK, text, redactor, limit_bytes)
     note = f"[the tool ran, but its result is not what its server promises: {broken}]"
-    return finished(CallStatus.ERROR, f"{note}\n{text}", redactor, limit_bytes)
+    return finished(Outcome.ERROR, f"{note}\n{text}", redactor, limit_bytes)
 
 
-def finished(status: CallStatus, text: str, redactor: Redactor, limit_bytes: int) -> ToolOutcome:
+def finished(status: Outcome, text: str, redactor: Redactor, limit_bytes: int) -> ToolOutcome:
     """An outcome whose text is scrubbed and cut at a character's boundary, with a mark that tells the full size."""
     text = clean(text)
     size_bytes = len(text) if text.isascii() else len(text.encode())

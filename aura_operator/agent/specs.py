@@ -11,9 +11,9 @@ from enum import Enum
 from typing import Any
 
 from aura_operator.core.effects import ToolHints
-from aura_operator.core.entries import Outcome as CallStatus
+from aura_operator.core.entries import Outcome as Outcome
 
-__all__ = ["CallStatus", "ServerSpec", "ToolOutcome", "ToolSpec", "Transport"]
+__all__ = ["Outcome", "ServerSpec", "ToolOutcome", "ToolSpec", "Transport"]
 
 
 class Transport(Enum):
@@ -74,6 +74,6 @@ class ToolSpec:
 class ToolOutcome:
     """A finished call. `text` is for the model, redacted and within the limit; `size_bytes` is UTF-8 before the cut."""
 
-    status: CallStatus
+    status: Outcome
     text: str
     size_bytes: int

@@ -17,13 +17,13 @@ from aura_operator.agent import arguments as argument_check
 from aura_operator.agent.catalogue import catalogued
 from aura_operator.agent.connection import Connection, Link
 from aura_operator.agent.delivery import CURRENT, Delivery
-from aura_operator.agent.exchange import ANSWER, Reply, Stale, judged
 from aura_operator.agent.redaction import Redactor
 from aura_operator.agent.results import finished
-from aura_operator.agent.specs import CallStatus, ServerSpec, ToolOutcome, ToolSpec, Transport
+from aura_operator.agent.specs import Outcome, ServerSpec, ToolOutcome, ToolSpec, Transport
+from aura_operator.agent.tool_errors import ANSWER, Reply, Stale, judged
 from aura_operator.errors import ToolServerError
 
-__all__ = ["CallStatus", "ServerSpec", "ToolOutcome", "ToolSpec", "Toolbox", "Transport"]
+__all__ = ["Outcome", "ServerSpec", "ToolOutcome", "ToolSpec", "Toolbox", "Transport"]
 
 _CONNECTIONS_PER_CALL = 2  # a link that turns out to be dead is replaced once, before anything was sent
 
@@ -86,12 +86,10 @@ class Toolbox:
         """
         spec = self.tools.get(tool)
         if spec is None:
-            return finished(
-                CallStatus.ERROR, argument_check.unknown_tool(tool, self.tools), self._redactor, limit_bytes
-            )
+            return finished(Outcome.ERROR, argument_check.unknown_tool(tool, self.tools), self._redactor, limit_bytes)
         problem = argument_check.check(arguments, spec)
         if problem is not None:
-            return finished(CallStatus.ERROR, problem, self._redactor, limit_bytes)
+            return finished(Outcome.ERROR, problem, self._redactor, limit_bytes)
         request = CallToolRequest(
             params=CallToolRequestParams(
                 name=self._remote_names[tool],
@@ -118,22 +116,22 @@ class Toolbox:
         before_send: Callable[[], Awaitable[None]],
         deadline: float,
     ) -> Reply:
-        reply = Reply(CallStatus.NOT_SENT, "the connection to the server was lost before the call was sent")
+        reply = Reply(Outcome.NOT_SENT, "the connection to the server was lost before the call was sent")
         for _ in range(_CONNECTIONS_PER_CALL):
             try:
                 async with asyncio.timeout_at(deadline):
                     link = await self._connections[spec.server].link()
             except TimeoutError:
-                return Reply(CallStatus.NOT_SENT, f"{self._address(spec)} could not be reached within the call's time")
+                return Reply(Outcome.NOT_SENT, f"{self._address(spec)} could not be reached within the call's time")
             except ToolServerError as error:
-                return Reply(CallStatus.NOT_SENT, str(error))
+                return Reply(Outcome.NOT_SENT, str(error))
             delivery = Delivery(before_send)
             try:
                 return await self._waited_for(link, delivery, request, deadline)
             except Stale as stale:
                 # Certain that the tool did not run: either nothing was sent, or the server refused it unread.
                 link.lose()
-                reply = Reply(CallStatus.NOT_SENT, f"{self._address(spec)}: {stale}")
+                reply = Reply(Outcome.NOT_SENT, f"{self._address(spec)}: {stale}")
         return reply
 
     async def _waited_for(self, link: Link, delivery: Delivery, request: CallToolRequest, deadline: float) -> Reply:
@@ -150,8 +148,8 @@ class Toolbox:
                 delivery.give_up()
                 sending.cancel()  # MCP's client tells the server
         if not delivery.sent:
-            return Reply(CallStatus.NOT_SENT, "the call's time was up before it could be sent")
-        return Reply(CallStatus.UNKNOWN, "no answer within the call's time: it may or may not have happened")
+            return Reply(Outcome.NOT_SENT, "the call's time was up before it could be sent")
+        return Reply(Outcome.UNKNOWN, "no answer within the call's time: it may or may not have happened")
 
     def _forget(self, call: asyncio.Task[Reply]) -> None:
         self._calls.discard(call)

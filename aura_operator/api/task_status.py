@@ -53,7 +53,7 @@ class Sealed(Model):
     """Position after its last entry."""
 
 
-class JournalCheckpoint(Model):
+class Journal(Model):
     """The journal: where it stands, and the entries that aren't sealed yet."""
 
     schema_version: Annotated[int, Field(ge=1)]
@@ -196,7 +196,7 @@ class TaskStatus(Model):
     """Number of claims so far; fences off earlier owners."""
     agent_revision: Name | None = None
     """The ControllerRevision of the agent that this task runs with."""
-    checkpoint: JournalCheckpoint | None = None
+    journal: Journal | None = None
     """The journal, from which any worker can go on."""
     waiting_for: Annotated[tuple[Wait, ...], Field(max_length=256)] = ()
     """What a parked task waits for."""

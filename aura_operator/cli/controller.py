@@ -55,8 +55,8 @@ def controller(
 
 
 async def _run(settings: ControllerSettings, kubeconfig: str | None, probe_host: str, probe_port: int) -> None:
+    from aura_operator.clock import SystemClock
     from aura_operator.controller.controller import Controller
-    from aura_operator.store.clock import SystemClock
     from aura_operator.store.kube import KubeStore
     from aura_operator.telemetry import probes
 

@@ -26,9 +26,9 @@ def timeline(kubeconfig: str | None, namespace: str, task: str) -> None:
 
 async def _show(kubeconfig: str | None, namespace: str, name: str) -> None:
     from aura_operator.cli.steps import steps
-    from aura_operator.store.clock import SystemClock
+    from aura_operator.clock import SystemClock
+    from aura_operator.store.journal_reads import read_entries
     from aura_operator.store.kube import KubeStore
-    from aura_operator.store.recall import read_entries
     from aura_operator.store.view import task_ref, task_view
 
     store = await KubeStore.connect(kubeconfig)

@@ -77,7 +77,7 @@ def _pod_owner(name: str, pod_uid: str | None) -> dict[str, str] | None:
 
 
 async def _run(settings: WorkerSettings, kubeconfig: str | None, probe_host: str, probe_port: int) -> None:
-    from aura_operator.store.clock import SystemClock
+    from aura_operator.clock import SystemClock
     from aura_operator.store.kube import KubeStore
     from aura_operator.telemetry import probes
     from aura_operator.worker.worker import Worker

@@ -9,15 +9,15 @@ from typing import Any
 
 import structlog
 
+from aura_operator.clock import Clock
 from aura_operator.core.effects import Effect, ToolRule, policy_for
 from aura_operator.core.instants import to_second_text
 from aura_operator.errors import ConflictError, NotFoundError
-from aura_operator.store.client import Store, put, test
-from aura_operator.store.clock import Clock
 from aura_operator.store.commit import commit
-from aura_operator.store.contract import Write
+from aura_operator.store.interface import Store, add, expect
 from aura_operator.store.resources import AGENTS, Manifest, Ref
 from aura_operator.store.revisions import revision_name
+from aura_operator.store.task_writes import Write
 
 log = structlog.get_logger()
 
@@ -80,7 +80,11 @@ class AgentReconciler:
             ],
         }
         ref = Ref(resource=AGENTS, namespace=metadata["namespace"], name=metadata["name"])
-        ops = (test("/metadata/uid", metadata["uid"]), test("/metadata/generation", generation), put("/status", status))
+        ops = (
+            expect("/metadata/uid", metadata["uid"]),
+            expect("/metadata/generation", generation),
+            add("/status", status),
+        )
 
         def landed(found: Manifest) -> bool:
             return bool(found.get("status", {}).get("observedGeneration", 0) >= generation)

@@ -6,19 +6,19 @@ import asyncio
 
 import structlog
 
+from aura_operator.clock import Clock
 from aura_operator.controller.schedule import Schedule
 from aura_operator.controller.tasks import TaskReconciler
 from aura_operator.core.absorb import Decision
 from aura_operator.core.approvals import judge
 from aura_operator.core.entries import Verdict
 from aura_operator.errors import ConflictError, NotFoundError
+from aura_operator.store.approval_writes import count_votes, settle_approval
 from aura_operator.store.approvals import PENDING, ApprovalView, approval_view
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
-from aura_operator.store.commit import commit, read_through
-from aura_operator.store.events import EventRecorder, Weight
+from aura_operator.store.commit import commit, get_retrying
+from aura_operator.store.events import EventRecorder, EventType
+from aura_operator.store.interface import Store
 from aura_operator.store.resources import Ref
-from aura_operator.store.settling import count_votes, settle_approval
 from aura_operator.store.view import task_ref
 
 log = structlog.get_logger()
@@ -39,7 +39,7 @@ class ApprovalReconciler:
     async def look(self, ref: Ref) -> None:
         """Reads an approval and reconciles it."""
         try:
-            manifest = await read_through(self._store, ref, self._clock)
+            manifest = await get_retrying(self._store, ref, self._clock)
         except NotFoundError:
             self._schedule.at(ref, None)
             return
@@ -95,10 +95,10 @@ class ApprovalReconciler:
             return None
         who = ", ".join(decision.by) or "nobody"
         log.info("approval settled", approval=str(approval.ref), verdict=decision.verdict.value, by=list(decision.by))
-        weight = Weight.NORMAL if decision.verdict is Verdict.APPROVED else Weight.WARNING
+        event_type = EventType.NORMAL if decision.verdict is Verdict.APPROVED else EventType.WARNING
         choice = f" ({decision.choice.value})" if decision.choice else ""
         note = f"{approval.request.tool}: {decision.verdict.value}{choice} by {who}"
-        await self._events.record(manifest, f"Approval{decision.verdict.value}", note, weight=weight)
+        await self._events.record(manifest, f"Approval{decision.verdict.value}", note, event_type=event_type)
         return approval_view(manifest)
 
     async def _wake(self, approval: ApprovalView, phase: str) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 import structlog
 from kubernetes.aio.client import Configuration
 
+from aura_operator.clock import Clock
 from aura_operator.controller.agents import AgentReconciler
 from aura_operator.controller.approvals import ApprovalReconciler
 from aura_operator.controller.leader import Leadership
@@ -23,10 +24,9 @@ from aura_operator.controller.watching import watch
 from aura_operator.core.ownership import Owner
 from aura_operator.errors import NotFoundError, StoreError
 from aura_operator.store.approvals import approval_view
-from aura_operator.store.client import Selection, Store
-from aura_operator.store.clock import Clock
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.follow import Change, follow
+from aura_operator.store.interface import Selection, Store
 from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
 from aura_operator.store.resources import AGENTS, APPROVALS, LEASES, TASKS, Manifest, Ref, Resource
 from aura_operator.store.view import task_ref, task_view
@@ -255,11 +255,11 @@ class Controller:
 
     async def _all(self, resource: Resource, namespace: str | None) -> AsyncIterator[Manifest]:
         selection = Selection(resource=resource, namespace=namespace)
-        more: str | None = None
+        continue_token: str | None = None
         while True:
-            page = await self._store.list(selection, more=more)
+            page = await self._store.list(selection, continue_token=continue_token)
             for item in page.items:
                 yield item
-            more = page.more
-            if more is None:
+            continue_token = page.continue_token
+            if continue_token is None:
                 return

@@ -9,10 +9,10 @@ import asyncio
 
 import structlog
 
+from aura_operator.clock import Clock
 from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_SECONDS
-from aura_operator.errors import AlreadyExistsError, NotFoundError, StoreError, TestFailedError
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
+from aura_operator.errors import AlreadyExistsError, NotFoundError, PreconditionFailedError, StoreError
+from aura_operator.store.interface import Store
 from aura_operator.store.leases import POD_UID, lease_view, new_lease, renew_time, renewal, takeover
 from aura_operator.store.resources import LEASES, Manifest, Ref
 
@@ -88,7 +88,7 @@ class Leadership:
                     self._ref, takeover(found, holder=self._holder, now=now, annotations=annotations)
                 )
                 return True
-        except TestFailedError:
+        except PreconditionFailedError:
             return False
         return False
 

@@ -7,9 +7,9 @@ import heapq
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
-from aura_operator.store.clock import Clock
+from aura_operator.auto_reset import AutoResetEvent
+from aura_operator.clock import Clock
 from aura_operator.store.resources import Ref
-from aura_operator.store.wake import Wake
 
 AT_ONCE = 32  # of one namespace
 LONGEST_PAUSE_SECONDS = 60.0
@@ -22,7 +22,7 @@ class Schedule:
         self._clock = clock
         self._heap: list[tuple[float, str, Ref]] = []
         self._due: dict[str, float] = {}
-        self._wake = Wake()
+        self._wake = AutoResetEvent()
 
     def at(self, ref: Ref, due: float | None) -> None:
         """Looks at the object at `due` (None: not by itself); replaces what was said before."""

@@ -11,6 +11,7 @@ from typing import assert_never
 
 import structlog
 
+from aura_operator.clock import Clock
 from aura_operator.controller.owners import Owners
 from aura_operator.controller.schedule import Schedule
 from aura_operator.controller.wakes import Gathered, look_again_at, wake_for
@@ -21,15 +22,14 @@ from aura_operator.core.journal import SCHEMA
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind
 from aura_operator.core.ownership import Owner
 from aura_operator.errors import ConflictError, ContentRejectedError, NotFoundError
+from aura_operator.store.approval_writes import settle_approval
 from aura_operator.store.approvals import PENDING, approval_ref, approval_view
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
-from aura_operator.store.commit import commit, read_through
-from aura_operator.store.contract import fire, orphan, remark
-from aura_operator.store.events import EventRecorder, Weight
+from aura_operator.store.commit import commit, get_retrying
+from aura_operator.store.events import EventRecorder, EventType
+from aura_operator.store.interface import Store
 from aura_operator.store.leases import lease_ref
 from aura_operator.store.resources import Ref
-from aura_operator.store.settling import settle_approval
+from aura_operator.store.task_writes import fire, orphan, remark
 from aura_operator.store.view import TaskView, task_ref, task_view
 
 log = structlog.get_logger()
@@ -77,7 +77,7 @@ class TaskReconciler:
     async def look(self, ref: Ref) -> None:
         """Reads a task and reconciles it."""
         try:
-            manifest = await read_through(self._store, ref, self._clock)
+            manifest = await get_retrying(self._store, ref, self._clock)
         except NotFoundError:
             self._schedule.at(ref, None)
             return
@@ -109,7 +109,7 @@ class TaskReconciler:
         if parked is not None and parked.run == run and await self.fire(parked, name, why):
             return
         try:  # what was last seen of it is out of date, or it was never seen
-            task = task_view(await read_through(self._store, ref, self._clock))
+            task = task_view(await get_retrying(self._store, ref, self._clock))
         except NotFoundError:
             return
         if task.run == run:
@@ -135,7 +135,7 @@ class TaskReconciler:
 
     async def _take(self, ref: Ref, owner: Owner, proof: Proof) -> None:
         try:
-            task = task_view(await read_through(self._store, ref, self._clock))
+            task = task_view(await get_retrying(self._store, ref, self._clock))
         except NotFoundError:
             return
         if task.owned_by(owner):
@@ -144,7 +144,7 @@ class TaskReconciler:
     async def _confirmed(self, owner: Owner) -> Proof | None:
         """The proof once more, from a quorum read of the Lease."""
         try:
-            lease = await read_through(self._store, lease_ref(self._operator_namespace, owner.worker), self._clock)
+            lease = await get_retrying(self._store, lease_ref(self._operator_namespace, owner.worker), self._clock)
             self._owners.lease(lease, self._clock.boot())
         except NotFoundError:
             self._owners.lease_gone(owner.worker)
@@ -162,14 +162,14 @@ class TaskReconciler:
         assert task.owner is not None
         why = f"its worker {task.owner.worker} ended ({proof.value}); wants a worker"
         try:
-            write = orphan(task, proof, now=self._clock.now(), extras={"summary": why})
+            write = orphan(task, proof, now=self._clock.now(), fields={"summary": why})
             await commit(self._store, write, self._clock)
         except (ConflictError, NotFoundError) as error:
             log.info("not orphaned", task=str(task.ref), error=str(error))
             return
         self._owners.ended(task.uid)
         log.info("orphaned", task=str(task.ref), epoch=task.epoch, worker=task.owner.worker, proof=proof.value)
-        await self._events.record(task.manifest, "Orphaned", why, weight=Weight.WARNING)
+        await self._events.record(task.manifest, "Orphaned", why, event_type=EventType.WARNING)
 
     async def _waiting(self, task: TaskView) -> None:
         gathered = Gathered(task=task, approvals=await self._phases(task), now=self._clock.now())
@@ -181,7 +181,7 @@ class TaskReconciler:
 
     async def fire(self, task: TaskView, name: str, why: str) -> bool:
         """Wakes a task for something that it waits for; False if it doesn't (any more), or not as it was seen."""
-        write = fire(task, name, extras={"summary": why})
+        write = fire(task, name, fields={"summary": why})
         if write is None:
             return False
         try:
@@ -201,7 +201,7 @@ class TaskReconciler:
             known = self._approval_phases.get(str(ref))
             if known is None:
                 try:
-                    known = approval_view(await read_through(self._store, ref, self._clock)).phase
+                    known = approval_view(await get_retrying(self._store, ref, self._clock)).phase
                     self.approval_seen(ref, task.ref.name, known)
                 except NotFoundError:
                     known = None  # deleted: the owner asks again
@@ -220,7 +220,7 @@ class TaskReconciler:
         if task.manifest["status"].get("summary") == summary:
             return
         try:
-            await commit(self._store, remark(task, extras={"summary": summary}), self._clock)
+            await commit(self._store, remark(task, fields={"summary": summary}), self._clock)
         except (ConflictError, NotFoundError) as error:
             log.debug("no remark", task=str(task.ref), error=str(error))
 
@@ -258,7 +258,7 @@ class TaskReconciler:
         """Closes what a finished task still asks people."""
         for ref in list(self._asking.get(str(task.ref), {}).values()):
             try:
-                approval = approval_view(await read_through(self._store, ref, self._clock))
+                approval = approval_view(await get_retrying(self._store, ref, self._clock))
             except NotFoundError:
                 continue
             if approval.request.run != task.run or approval.phase != PENDING:

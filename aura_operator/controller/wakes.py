@@ -24,56 +24,56 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wake:
+class WakeUp:
     """`name` out of `waitingFor` that is fired, and a sentence for the summary."""
 
     name: str
     why: str
 
 
-def cancelled(seen: Gathered) -> Wake | None:
+def cancelled(seen: Gathered) -> WakeUp | None:
     if seen.task.desired is not Desired.CANCEL:
         return None
     return _any(seen, "woken to end: cancelled as desired")
 
 
-def expired(seen: Gathered) -> Wake | None:
+def expired(seen: Gathered) -> WakeUp | None:
     deadline = seen.task.deadline
     if deadline is None or seen.now < deadline:
         return None
     return _any(seen, "woken to end: its activeDeadlineSeconds passed")
 
 
-def unpaused(seen: Gathered) -> Wake | None:
+def unpaused(seen: Gathered) -> WakeUp | None:
     if seen.task.desired is Desired.PAUSE:
         return None
     return _first(seen, lambda wait: wait.kind is WaitKind.PAUSE, "resumed")
 
 
-def decided(seen: Gathered) -> Wake | None:
+def decided(seen: Gathered) -> WakeUp | None:
     def ended(wait: Wait) -> bool:
         return wait.kind is WaitKind.APPROVAL and seen.approvals.get(wait.name, PENDING) != PENDING
 
     return _first(seen, ended, "woken: {name} was decided")
 
 
-def due(seen: Gathered) -> Wake | None:
+def due(seen: Gathered) -> WakeUp | None:
     def over(wait: Wait) -> bool:
         return wait.kind is WaitKind.TIMER and wait.until is not None and wait.until <= seen.now
 
     return _first(seen, over, "woken: {name} is over")
 
 
-def steered(seen: Gathered) -> Wake | None:
+def steered(seen: Gathered) -> WakeUp | None:
     if len(seen.task.steering) <= seen.task.steering_consumed:
         return None
     return _first(seen, lambda wait: wait.kind is WaitKind.TIMER, "woken: there is a message for it")
 
 
-CHECKS: tuple[Callable[[Gathered], Wake | None], ...] = (cancelled, expired, unpaused, decided, due, steered)
+CHECKS: tuple[Callable[[Gathered], WakeUp | None], ...] = (cancelled, expired, unpaused, decided, due, steered)
 
 
-def wake_for(seen: Gathered) -> Wake | None:
+def wake_for(seen: Gathered) -> WakeUp | None:
     """What is to be fired now. One is enough: whoever claims the task looks at everything it waits for."""
     if seen.task.phase is not Phase.WAITING:
         return None
@@ -88,12 +88,12 @@ def look_again_at(task: TaskView) -> float | None:
     return min(times, default=None)
 
 
-def _any(seen: Gathered, why: str) -> Wake | None:
+def _any(seen: Gathered, why: str) -> WakeUp | None:
     return _first(seen, lambda _: True, why)
 
 
-def _first(seen: Gathered, holds: Callable[[Wait], bool], why: str) -> Wake | None:
+def _first(seen: Gathered, holds: Callable[[Wait], bool], why: str) -> WakeUp | None:
     for wait in seen.task.waiting_for:
         if wait.name not in seen.task.fired and holds(wait):
-            return Wake(name=wait.name, why=why.format(name=wait.name))
+            return WakeUp(name=wait.name, why=why.format(name=wait.name))
     return None

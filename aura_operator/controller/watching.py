@@ -13,7 +13,7 @@ import kopf
 import structlog
 from kubernetes.aio.client import Configuration
 
-from aura_operator.store.clock import Clock
+from aura_operator.clock import Clock
 from aura_operator.store.resources import Manifest, Resource
 
 log = structlog.get_logger()

@@ -16,8 +16,8 @@ from aura_operator.errors import (
     ContentRejectedError,
     ForbiddenError,
     NotFoundError,
+    PreconditionFailedError,
     StoreError,
-    TestFailedError,
     UnavailableError,
     WatchExpiredError,
 )
@@ -34,14 +34,14 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, what: str) ->
         case 409 if reason == "AlreadyExists":
             return AlreadyExistsError(message)
         case 409:
-            return TestFailedError(message)
+            return PreconditionFailedError(message)
         case 410:
             return WatchExpiredError(message)
         case 401 | 403:
             return ForbiddenError(message)
         case 422:
             has_causes = bool((answer.get("details") or {}).get("causes"))
-            return ContentRejectedError(message) if has_causes else TestFailedError(message)
+            return ContentRejectedError(message) if has_causes else PreconditionFailedError(message)
         case 400 | 413 | 415:
             return ContentRejectedError(message)
         case 500 if "request is too large" in message:

@@ -1,4 +1,4 @@
-"""An AuraApproval as the processes read it. Owns reading; what is written on it is in settling.py."""
+"""An AuraApproval as the processes read it. Owns reading; what is written on it is in approval_writes.py."""
 
 from __future__ import annotations
 

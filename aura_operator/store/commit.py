@@ -11,19 +11,19 @@ from typing import Any
 
 import structlog
 
+from aura_operator.clock import Clock
 from aura_operator.errors import (
     ConflictError,
     ForbiddenError,
     NotFoundError,
     OutcomeUnknownError,
+    PreconditionFailedError,
     StoreError,
-    TestFailedError,
     UnavailableError,
 )
-from aura_operator.store.client import Op, Store
-from aura_operator.store.clock import Clock
-from aura_operator.store.contract import Write
+from aura_operator.store.interface import Op, Store
 from aura_operator.store.resources import Manifest, Ref
+from aura_operator.store.task_writes import Write
 
 log = structlog.get_logger()
 
@@ -42,8 +42,8 @@ async def commit(store: Store, write: Write, clock: Clock) -> Manifest:
     while True:
         try:
             return await store.patch(write.ref, write.ops, subresource="status")
-        except (TestFailedError, OutcomeUnknownError) as error:
-            manifest = await read_through(store, write.ref, clock)
+        except (PreconditionFailedError, OutcomeUnknownError) as error:
+            manifest = await get_retrying(store, write.ref, clock)
             if not _is_that_object(write.ops, manifest):
                 raise NotFoundError(f"{write.name} of {write.ref}: it was deleted, and another has its name") from error
             if write.landed(manifest):
@@ -56,7 +56,7 @@ async def commit(store: Store, write: Write, clock: Clock) -> Manifest:
             await delay.wait(error)
 
 
-async def read_through(store: Store, ref: Ref, clock: Clock) -> Manifest:
+async def get_retrying(store: Store, ref: Ref, clock: Clock) -> Manifest:
     """A quorum read that waits out outages. Raises NotFoundError."""
     delay = Backoff(clock)
     while True:

@@ -10,10 +10,10 @@ from enum import Enum
 
 import structlog
 
+from aura_operator.clock import Clock
 from aura_operator.core.instants import to_micro_text
 from aura_operator.errors import StoreError
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
+from aura_operator.store.interface import Store
 from aura_operator.store.resources import EVENTS, Manifest, new
 
 log = structlog.get_logger()
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 MAX_NOTE = 1024  # bound of events.k8s.io/v1
 
 
-class Weight(Enum):
+class EventType(Enum):
     NORMAL = "Normal"
     WARNING = "Warning"
 
@@ -35,7 +35,9 @@ class EventRecorder:
         self._component = f"aura.mezmo.com/{component}"
         self._instance = instance
 
-    async def record(self, about: Manifest, reason: str, note: str, *, weight: Weight = Weight.NORMAL) -> None:
+    async def record(
+        self, about: Manifest, reason: str, note: str, *, event_type: EventType = EventType.NORMAL
+    ) -> None:
         """Writes one Event about an object; a failure is logged and otherwise without consequence."""
         metadata = about["metadata"]
         event = new(EVENTS, metadata["namespace"], f"{metadata['name'][:200]}.{uuid.uuid4().hex[:16]}")
@@ -45,7 +47,7 @@ class EventRecorder:
             "reportingInstance": self._instance[:128],
             "action": reason,
             "reason": reason,
-            "type": weight.value,
+            "type": event_type.value,
             "note": note.encode()[:MAX_NOTE].decode(errors="ignore"),
             "regarding": {
                 "apiVersion": about["apiVersion"],

@@ -13,10 +13,10 @@ from typing import assert_never
 
 import structlog
 
+from aura_operator.clock import Clock
 from aura_operator.errors import StoreError, WatchExpiredError
-from aura_operator.store.client import Selection, Store, WatchEvent, WatchKind
-from aura_operator.store.clock import Clock
 from aura_operator.store.commit import Backoff
+from aura_operator.store.interface import Selection, Store, WatchEvent, WatchKind
 from aura_operator.store.resources import Manifest
 
 log = structlog.get_logger()
@@ -47,15 +47,15 @@ async def follow(store: Store, selection: Selection, clock: Clock) -> AsyncItera
         try:
             if version is None:
                 listed: set[_Key] = set()
-                more: str | None = None
+                continue_token: str | None = None
                 while True:
-                    page = await store.list(selection, more=more)
+                    page = await store.list(selection, continue_token=continue_token)
                     for item in page.items:
                         listed.add(_key(item))
                         for seen in known.listed(item):
                             yield seen
-                    more = page.more
-                    if more is None:
+                    continue_token = page.continue_token
+                    if continue_token is None:
                         break
                 version = page.resource_version
                 for seen in known.all_but(listed):

@@ -22,10 +22,10 @@ from aura_operator.errors import (
     ContentRejectedError,
     NotFoundError,
     OutcomeUnknownError,
-    TestFailedError,
+    PreconditionFailedError,
 )
 from aura_operator.store.answers import error_of
-from aura_operator.store.client import Op, Page, Selection, WatchEvent, WatchKind
+from aura_operator.store.interface import Op, Page, Selection, WatchEvent, WatchKind
 from aura_operator.store.resources import Manifest, Ref, Resource
 
 FIELD_MANAGER = "aura"  # one fixed name, or managedFields grows with each writer
@@ -110,11 +110,13 @@ class KubeStore:
         path = _path(ref.resource, ref.namespace, ref.name)
         try:
             await self._request("DELETE", path, what=f"deleting {ref}", body=body)
-        except TestFailedError as error:  # 409: the precondition says that this is another object
+        except PreconditionFailedError as error:  # 409: the precondition says that this is another object
             raise NotFoundError(f"{ref} with uid {uid} is gone: {error}") from error
 
-    async def list(self, selection: Selection, *, limit: int = 500, more: str | None = None) -> Page:
-        params = _selectors(selection) | {"limit": str(limit)} | ({"continue": more} if more else {})
+    async def list(self, selection: Selection, *, limit: int = 500, continue_token: str | None = None) -> Page:
+        params = (
+            _selectors(selection) | {"limit": str(limit)} | ({"continue": continue_token} if continue_token else {})
+        )
         path = _path(selection.resource, selection.namespace)
         answer = await self._request("GET", path, what=f"listing {selection.resource.plural}", params=params)
         items = answer["items"]
@@ -122,7 +124,9 @@ class KubeStore:
             item.setdefault("apiVersion", selection.resource.api_version)
             item.setdefault("kind", selection.resource.kind)
         metadata = answer["metadata"]
-        return Page(items=items, resource_version=metadata["resourceVersion"], more=metadata.get("continue") or None)
+        return Page(
+            items=items, resource_version=metadata["resourceVersion"], continue_token=metadata.get("continue") or None
+        )
 
     async def watch(self, selection: Selection, resource_version: str) -> AsyncIterator[WatchEvent]:
         what = f"watching {selection.resource.plural}"

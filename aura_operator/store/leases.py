@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aura_operator.core.instants import to_micro_text
 from aura_operator.core.ownership import LeaseView
-from aura_operator.store.client import Op, put, test
+from aura_operator.store.interface import Op, add, expect
 from aura_operator.store.resources import LEASES, Manifest, Ref, new
 
 POD_UID = "aura.mezmo.com/pod-uid"
@@ -37,9 +37,9 @@ def new_lease(ref: Ref, *, holder: str, seconds: int, now: float, role: str, ann
 def renewal(holder: str, now: float, annotations: dict[str, str]) -> list[Op]:
     """Renews a Lease that is still `holder`'s."""
     return [
-        test("/spec/holderIdentity", holder),
-        put("/spec/renewTime", to_micro_text(now)),
-        *(put(f"/metadata/annotations/{_escaped(name)}", value) for name, value in annotations.items()),
+        expect("/spec/holderIdentity", holder),
+        add("/spec/renewTime", to_micro_text(now)),
+        *(add(f"/metadata/annotations/{_escaped(name)}", value) for name, value in annotations.items()),
     ]
 
 
@@ -47,15 +47,15 @@ def takeover(found: Manifest, *, holder: str, now: float, annotations: dict[str,
     """Takes a Lease exactly as it was found: of several who try, one wins."""
     spec = found["spec"]
     return [
-        test("/metadata/uid", found["metadata"]["uid"]),
-        test("/spec/holderIdentity", spec["holderIdentity"]),
-        test("/spec/renewTime", spec["renewTime"]),
-        put("/spec/holderIdentity", holder),
-        put("/spec/acquireTime", to_micro_text(now)),
-        put("/spec/renewTime", to_micro_text(now)),
-        put("/spec/leaseTransitions", spec.get("leaseTransitions", 0) + 1),
+        expect("/metadata/uid", found["metadata"]["uid"]),
+        expect("/spec/holderIdentity", spec["holderIdentity"]),
+        expect("/spec/renewTime", spec["renewTime"]),
+        add("/spec/holderIdentity", holder),
+        add("/spec/acquireTime", to_micro_text(now)),
+        add("/spec/renewTime", to_micro_text(now)),
+        add("/spec/leaseTransitions", spec.get("leaseTransitions", 0) + 1),
         # As a whole: a single one can't be set where there are none, and a Lease like that could never be taken.
-        put("/metadata/annotations", found["metadata"].get("annotations", {}) | annotations),
+        add("/metadata/annotations", found["metadata"].get("annotations", {}) | annotations),
     ]
 
 

@@ -12,6 +12,7 @@ import zlib
 from hashlib import sha256
 from typing import Any
 
+from aura_operator.clock import Clock
 from aura_operator.core.journal import SCHEMA, Segment
 from aura_operator.core.text import dumps
 from aura_operator.core.transcript import Secret, Stored
@@ -24,9 +25,8 @@ from aura_operator.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
-from aura_operator.store.commit import Backoff, read_through
+from aura_operator.store.commit import Backoff, get_retrying
+from aura_operator.store.interface import Store
 from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest, Ref, Resource, new, owned_by
 
 MAX_DATA_BYTES = 245_000  # with its metadata, an object stays under 256 KiB
@@ -86,7 +86,7 @@ async def ensure(store: Store, resource: Resource, manifest: Manifest) -> None:
         return
 
 
-async def ensure_through(store: Store, resource: Resource, manifest: Manifest, clock: Clock) -> None:
+async def create_retrying(store: Store, resource: Resource, manifest: Manifest, clock: Clock) -> None:
     """As `ensure`, but waits out outages."""
     backoff = Backoff(clock)
     while True:
@@ -137,7 +137,7 @@ async def read_segment(store: Store, namespace: str, name: str, clock: Clock) ->
 
 async def _read(store: Store, ref: Ref, clock: Clock) -> Manifest:
     try:
-        return await read_through(store, ref, clock)
+        return await get_retrying(store, ref, clock)
     except NotFoundError as error:
         raise JournalError(f"{ref}, a part of the journal, is gone; the task can't go on") from error
 

@@ -1,6 +1,6 @@
 """An AuraTask as the processes read it: a projection of its object, cheap enough for every answer to a write.
 
-Owns reading; contract.py owns writing. The full model of the kind, for users' input, is api/task.py.
+Owns reading; task_writes.py owns writing. The full model of the kind, for users' input, is api/task.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalView:
-    """`status.checkpoint`. `sealed` is the name of the last sealed segment, `sealed_next` the entries up to its end."""
+    """`status.journal`. `sealed` is the name of the last sealed segment, `sealed_next` the entries up to its end."""
 
     schema: int
     next: int
@@ -118,7 +118,7 @@ def task_view(manifest: Manifest) -> TaskView:
         run=status.get("run", ""),
         revision=status.get("agentRevision", ""),
         owner=_owner(status.get("owner")),
-        journal=_journal(status.get("checkpoint")),
+        journal=_journal(status.get("journal")),
         waiting_for=tuple(_wait(item) for item in status.get("waitingFor", ())),
         fired=tuple(status.get("fired", ())),
         recoveries=status.get("recoveries", 0),

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from aura_operator.clock import Clock
 from aura_operator.errors import OutcomeUnknownError, StoreError
-from aura_operator.store.client import Op, Page, Selection, Store, WatchEvent
-from aura_operator.store.clock import Clock
+from aura_operator.store.interface import Op, Page, Selection, Store, WatchEvent
 from aura_operator.store.resources import Manifest, Ref, Resource
 
 T = TypeVar("T")
@@ -128,9 +128,9 @@ class FaultyStore:
         call = self._call("delete", ref.resource, ref=ref)
         await self._through(call, lambda: self.inner.delete(ref, uid=uid))
 
-    async def list(self, selection: Selection, *, limit: int = 500, more: str | None = None) -> Page:
+    async def list(self, selection: Selection, *, limit: int = 500, continue_token: str | None = None) -> Page:
         call = self._call("list", selection.resource, selection=selection)
-        return await self._through(call, lambda: self.inner.list(selection, limit=limit, more=more))
+        return await self._through(call, lambda: self.inner.list(selection, limit=limit, continue_token=continue_token))
 
     async def watch(self, selection: Selection, resource_version: str) -> AsyncIterator[WatchEvent]:
         async def nothing() -> None: ...

@@ -13,16 +13,16 @@ from collections.abc import AsyncIterator, Sequence
 
 import orjson
 
+from aura_operator.clock import Clock, SystemClock
 from aura_operator.core.instants import to_second_text
 from aura_operator.errors import (
     AlreadyExistsError,
     ContentRejectedError,
     NotFoundError,
-    TestFailedError,
+    PreconditionFailedError,
     WatchExpiredError,
 )
-from aura_operator.store.client import Op, Page, Selection, WatchEvent
-from aura_operator.store.clock import Clock, SystemClock
+from aura_operator.store.interface import Op, Page, Selection, WatchEvent
 from aura_operator.store.kube import MAX_BODY_BYTES
 from aura_operator.store.resources import APPROVALS, TASKS, Manifest, Ref, Resource
 from aura_operator.testing import memory_rules, memory_schema, memory_select
@@ -83,7 +83,7 @@ class MemoryStore:
         memory_rules.check(ref.resource, old, new, what)
         _check_size(len(orjson.dumps(new)), MAX_OBJECT_BYTES, what)
         if new["metadata"]["uid"] != old["metadata"]["uid"]:
-            raise TestFailedError(f"{what}: its uid is another (409)")
+            raise PreconditionFailedError(f"{what}: its uid is another (409)")
         if new != old:  # a patch that changes nothing keeps the resourceVersion
             if new.get("spec") != old.get("spec"):
                 new["metadata"]["generation"] += 1
@@ -108,21 +108,21 @@ class MemoryStore:
             self._collect()
         await asyncio.sleep(0)
 
-    async def list(self, selection: Selection, *, limit: int = 500, more: str | None = None) -> Page:
+    async def list(self, selection: Selection, *, limit: int = 500, continue_token: str | None = None) -> Page:
         await asyncio.sleep(0)
         memory_select.check(selection)
-        if more is None:
+        if continue_token is None:
             version = self._history.version
             rest = [item for _, item in sorted(self._of(selection.resource)) if memory_select.matches(selection, item)]
-        elif more in self._pages:
-            version, rest = self._pages[more]
+        elif continue_token in self._pages:
+            version, rest = self._pages[continue_token]
         else:
             raise WatchExpiredError(f"listing {selection.resource.plural}: the provided continue parameter is too old")
         token = None
         if len(rest) > limit:
             token = uuid.uuid4().hex
             self._pages[token] = (version, rest[limit:])  # of the state at the first page, as the server has it
-        return Page(items=copied(rest[:limit]), resource_version=version, more=token)
+        return Page(items=copied(rest[:limit]), resource_version=version, continue_token=token)
 
     async def watch(self, selection: Selection, resource_version: str) -> AsyncIterator[WatchEvent]:
         await asyncio.sleep(0)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
-from aura_operator.errors import TestFailedError
-from aura_operator.store.client import Op
+from aura_operator.errors import PreconditionFailedError
+from aura_operator.store.interface import Op
 from aura_operator.store.resources import Manifest
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ _MISSING = object()
 
 
 def patched(manifest: Manifest, ops: Sequence[Op], what: str) -> Manifest:
-    """A copy of the object after all operations. Raises TestFailedError if a test fails or a path is missing."""
+    """A copy of the object after all operations. Raises PreconditionFailedError if a test fails or a path is gone."""
     result: Manifest = copied(manifest)
     for op in ops:
         _apply(result, op, what)
@@ -40,12 +40,14 @@ def _apply(document: Any, op: Op, what: str) -> None:
     if op.op == "test":
         found = _child(parent, last)
         if (None if found is _MISSING else found) != op.value:
-            raise TestFailedError(f"{what}: the server rejected our request: testing path {op.path} failed (422)")
+            raise PreconditionFailedError(
+                f"{what}: the server rejected our request: testing path {op.path} failed (422)"
+            )
         return
     if parent is _MISSING:
-        raise TestFailedError(f"{what}: the parent of {op.path} is missing (422)")
+        raise PreconditionFailedError(f"{what}: the parent of {op.path} is missing (422)")
     if not _changed(parent, last, op):
-        raise TestFailedError(f"{what}: {op.op} of {op.path}: no such path (422)")
+        raise PreconditionFailedError(f"{what}: {op.op} of {op.path}: no such path (422)")
 
 
 def _child(parent: Any, token: str) -> Any:

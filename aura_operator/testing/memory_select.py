@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aura_operator.errors import ContentRejectedError
-from aura_operator.store.client import Selection
 from aura_operator.store.commit import lookup
+from aura_operator.store.interface import Selection
 from aura_operator.store.resources import Manifest, Resource
 from aura_operator.testing.memory_schema import definition_of
 

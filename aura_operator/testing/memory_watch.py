@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from aura_operator.errors import WatchExpiredError
-from aura_operator.store.client import Selection, WatchEvent, WatchKind
+from aura_operator.store.interface import Selection, WatchEvent, WatchKind
 from aura_operator.store.resources import Manifest, Resource
 from aura_operator.testing.memory_patch import copied
 from aura_operator.testing.memory_select import matches

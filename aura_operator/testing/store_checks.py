@@ -15,11 +15,11 @@ from aura_operator.core.lifecycle import Phase
 from aura_operator.core.ownership import Owner
 from aura_operator.errors import (
     OutcomeUnknownError,
-    TestFailedError,
+    PreconditionFailedError,
 )
-from aura_operator.store.client import put
-from aura_operator.store.contract import Write
+from aura_operator.store.interface import add
 from aura_operator.store.resources import APPROVALS, TASKS, new
+from aura_operator.store.task_writes import Write
 from aura_operator.store.view import task_view
 from aura_operator.testing.store_checks_writes import Ground, claim, content, fire, orphan, refused, settle
 
@@ -33,7 +33,7 @@ async def lands_once(ground: Ground, make: Callable[[Ground], Awaitable[Write]])
     again = await ground.do(write)
     assert content(again) == content(after)
     # Refused, or nobody knows: what counts is what is there.
-    with suppress(TestFailedError, OutcomeUnknownError):
+    with suppress(PreconditionFailedError, OutcomeUnknownError):
         await ground.store.patch(write.ref, write.ops, subresource="status")
     assert content(await ground.read(write.ref)) == content(after)
 
@@ -64,9 +64,9 @@ async def a_users_edit_makes_none_fail(ground: Ground, make: Callable[[Ground], 
     write = await make(ground)
     field, value = ("priority", 7) if write.ref.resource == TASKS else ("decision", None)
     if value is not None:
-        await ground.user_store.patch(write.ref, [put(f"/spec/{field}", value)])
+        await ground.user_store.patch(write.ref, [add(f"/spec/{field}", value)])
     else:
-        await ground.user_store.patch(write.ref, [put("/metadata/labels", {"seen": "yes"})])
+        await ground.user_store.patch(write.ref, [add("/metadata/labels", {"seen": "yes"})])
     assert write.landed(await ground.do(write))
     if value is not None:
         assert (await ground.read(write.ref))["spec"][field] == value

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from aura_operator.clock import Clock
 from aura_operator.core.absorb import Decision
 from aura_operator.core.entries import Proof, Verdict
 from aura_operator.core.journal import head_of
@@ -16,14 +17,13 @@ from aura_operator.errors import (
     ConflictError,
     NotFoundError,
 )
-from aura_operator.store import contract
+from aura_operator.store import task_writes
+from aura_operator.store.approval_writes import count_votes, settle_approval
 from aura_operator.store.approvals import approval_ref, approval_view
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
 from aura_operator.store.commit import commit
-from aura_operator.store.contract import Growth, Holding, Write
+from aura_operator.store.interface import Store
 from aura_operator.store.resources import APPROVALS, TASKS, Manifest, Ref, new
-from aura_operator.store.settling import count_votes, settle_approval
+from aura_operator.store.task_writes import JournalDelta, OwnedTask, Write
 from aura_operator.store.view import TaskView, Wait, task_view
 
 A = Owner(worker="a", incarnation="pod-a.1")
@@ -82,7 +82,7 @@ class Ground:
         return task_view(await self.do(claim(task, owner)))
 
     async def parked(self, *waits: Wait) -> TaskView:
-        held = holding(await self.claimed(), A)
+        held = owned(await self.claimed(), A)
         return task_view(await self.do(park(held, *waits)))
 
 
@@ -93,13 +93,13 @@ def claim(task: TaskView, owner: Owner) -> Write:
     line = f'{{"k":"claimed","epoch":{task.epoch + 1},"worker":"{owner.worker}"}}'
     first = {"run": str(uuid.uuid4()), "startedAt": "2027-01-15T08:00:00Z", "agentRevision": "sre-1"}
     head = head_of([line], task.head)
-    return contract.claim(task, owner, line=line, head=head, now=NOW, first=first, extras={"summary": "claimed"})
+    return task_writes.claim(task, owner, line=line, head=head, now=NOW, first=first, fields={"summary": "claimed"})
 
 
-def holding(task: TaskView, owner: Owner) -> Holding:
+def owned(task: TaskView, owner: Owner) -> OwnedTask:
     assert task.journal is not None
     journal = task.journal
-    return Holding(
+    return OwnedTask(
         ref=task.ref,
         uid=task.uid,
         epoch=task.epoch,
@@ -111,35 +111,35 @@ def holding(task: TaskView, owner: Owner) -> Holding:
     )
 
 
-def growth(held: Holding, *lines: str) -> Growth:
-    return Growth(lines=lines, head=head_of(lines, held.head))
+def delta(held: OwnedTask, *lines: str) -> JournalDelta:
+    return JournalDelta(lines=lines, head=head_of(lines, held.head))
 
 
-def append(held: Holding, *lines: str) -> Write:
-    return contract.append(held, growth(held, *lines), extras={"summary": "goes on"})
+def append(held: OwnedTask, *lines: str) -> Write:
+    return task_writes.append(held, delta(held, *lines), fields={"summary": "goes on"})
 
 
-def park(held: Holding, *waits: Wait, fired: tuple[str, ...] = ()) -> Write:
-    grown = growth(held, '{"k":"asked"}')
-    return contract.park(held, grown, waiting_for=waits, fired=fired, now=NOW, extras={"summary": "parked"})
+def park(held: OwnedTask, *waits: Wait, fired: tuple[str, ...] = ()) -> Write:
+    grown = delta(held, '{"k":"asked"}')
+    return task_writes.park(held, grown, waiting_for=waits, fired=fired, now=NOW, fields={"summary": "parked"})
 
 
-def release(held: Holding) -> Write:
-    return contract.release(held, now=NOW, extras={"summary": "released"})
+def release(held: OwnedTask) -> Write:
+    return task_writes.release(held, now=NOW, fields={"summary": "released"})
 
 
-def finish(held: Holding, phase: Phase = Phase.SUCCEEDED) -> Write:
-    grown = growth(held, f'{{"k":"finished","phase":"{phase.value}"}}')
+def finish(held: OwnedTask, phase: Phase = Phase.SUCCEEDED) -> Write:
+    grown = delta(held, f'{{"k":"finished","phase":"{phase.value}"}}')
     result = {"text": "42"} if phase is Phase.SUCCEEDED else {}
-    return contract.finish(held, grown, phase=phase, result=result, now=NOW, extras={"reason": "Done"})
+    return task_writes.finish(held, grown, phase=phase, result=result, now=NOW, fields={"reason": "Done"})
 
 
 def orphan(task: TaskView, proof: Proof = Proof.LEASE_EXPIRED) -> Write:
-    return contract.orphan(task, proof, now=NOW, extras={"summary": "orphaned"})
+    return task_writes.orphan(task, proof, now=NOW, fields={"summary": "orphaned"})
 
 
 def fire(task: TaskView, name: str) -> Write:
-    write = contract.fire(task, name, extras={"summary": f"woken by {name}"})
+    write = task_writes.fire(task, name, fields={"summary": f"woken by {name}"})
     assert write is not None
     return write
 
@@ -158,37 +158,37 @@ async def _claim_write(ground: Ground) -> Write:
 
 
 async def _second_claim_write(ground: Ground) -> Write:
-    held = holding(await ground.claimed(), A)
+    held = owned(await ground.claimed(), A)
     return claim(task_view(await ground.do(release(held))), B)
 
 
 async def _append_write(ground: Ground) -> Write:
-    return append(holding(await ground.claimed(), A), '{"k":"one"}', '{"k":"two"}')
+    return append(owned(await ground.claimed(), A), '{"k":"one"}', '{"k":"two"}')
 
 
 async def _sealing_write(ground: Ground) -> Write:
-    held = holding(await ground.claimed(), A)
-    return contract.append(held, replace(growth(held, '{"k":"one"}'), sealed="segment-1"), extras={})
+    held = owned(await ground.claimed(), A)
+    return task_writes.append(held, replace(delta(held, '{"k":"one"}'), sealed="segment-1"), fields={})
 
 
 async def _park_write(ground: Ground) -> Write:
-    return park(holding(await ground.claimed(), A), APPROVAL_WAIT, TIMER_WAIT)
+    return park(owned(await ground.claimed(), A), APPROVAL_WAIT, TIMER_WAIT)
 
 
 async def _release_write(ground: Ground) -> Write:
-    return release(holding(await ground.claimed(), A))
+    return release(owned(await ground.claimed(), A))
 
 
 async def _finish_write(ground: Ground) -> Write:
-    return finish(holding(await ground.claimed(), A))
+    return finish(owned(await ground.claimed(), A))
 
 
 async def _fail_write(ground: Ground) -> Write:
-    return finish(holding(await ground.claimed(), A), Phase.FAILED)
+    return finish(owned(await ground.claimed(), A), Phase.FAILED)
 
 
 async def _cancel_write(ground: Ground) -> Write:
-    return finish(holding(await ground.claimed(desired="Cancel"), A), Phase.CANCELLED)
+    return finish(owned(await ground.claimed(desired="Cancel"), A), Phase.CANCELLED)
 
 
 async def _fire_write(ground: Ground) -> Write:
@@ -200,7 +200,7 @@ async def _orphan_write(ground: Ground) -> Write:
 
 
 async def _remark_write(ground: Ground) -> Write:
-    return contract.remark(await ground.task(), extras={"summary": "no worker is live"})
+    return task_writes.remark(await ground.task(), fields={"summary": "no worker is live"})
 
 
 async def _settle_write(ground: Ground) -> Write:
@@ -229,7 +229,7 @@ WRITES: dict[str, Callable[[Ground], Awaitable[Write]]] = {
     "settle": _settle_write,
     "count": _count_write,
 }
-"""Every write of contract.py, made on a fresh object that it will land on."""
+"""Every write of task_writes.py, made on a fresh object that it will land on."""
 
 
 async def refused(ground: Ground, write: Write) -> bool:

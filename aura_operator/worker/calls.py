@@ -13,7 +13,7 @@ from aura_operator.core.instants import quantised
 from aura_operator.core.state import CallState, idempotency_key
 from aura_operator.core.transcript import ModelReply
 from aura_operator.errors import JournalError, ToolServerError
-from aura_operator.worker.taskrun import TaskRun
+from aura_operator.worker.live import LiveTask
 
 
 @dataclass(slots=True)
@@ -23,49 +23,49 @@ class Stop:
     asked: bool = False
 
 
-async def perform(run: TaskRun, command: CallTool, stop: Stop) -> None:
+async def perform(live: LiveTask, command: CallTool, stop: Stop) -> None:
     """Makes one call and records what came of it."""
-    call = run.state.call(command.call)
+    call = live.state.call(command.call)
     try:
-        tools = await run.equipment.tools()
+        tools = await live.runtime.tools()
         spec = tools.get(call.plan.tool)
         if call.approved_schema:
             # A person saw this schema some time ago, and a server over plain HTTP doesn't tell when it changes.
-            spec = await run.equipment.toolbox.fresh(call.plan.tool)
+            spec = await live.runtime.toolbox.fresh(call.plan.tool)
     except ToolServerError as error:
-        _record(run, call.plan, Outcome.NOT_SENT, f"not called: {error}", started=None)
+        _record(live, call.plan, Outcome.NOT_SENT, f"not called: {error}", started=None)
         return
     if call.approved_schema and (spec is None or spec.schema_digest != call.approved_schema):
         assert call.permitted_ask is not None
         reason = f"{call.plan.tool} is not the tool that was approved: its schema changed since, or it is gone"
-        run.record(_stale(run, call.plan.call, call.permitted_ask, reason))
+        live.record(_stale(live, call.plan.call, call.permitted_ask, reason))
         return
-    arguments = arguments_of(run, call.plan)
-    key = idempotency_key(run.state.run, call.plan.call, call.plan.digest)
-    started = quantised(run.now())
+    arguments = arguments_of(live, call.plan)
+    key = idempotency_key(live.state.run, call.plan.call, call.plan.digest)
+    started = quantised(live.now())
     if call.plan.needs_intent:
-        run.record(Intent(at=started, call=call.plan.call, key=key, ask=call.permitted_ask))
-    await _send(run, call, arguments, key, started, stop)
+        live.record(Intent(at=started, call=call.plan.call, key=key, ask=call.permitted_ask))
+    await _send(live, call, arguments, key, started, stop)
 
 
-async def _send(run: TaskRun, call: CallState, arguments: str, key: str, started: float, stop: Stop) -> None:
+async def _send(live: LiveTask, call: CallState, arguments: str, key: str, started: float, stop: Stop) -> None:
     plan = call.plan
     sent = False
 
     async def before_send() -> None:
         nonlocal sent
-        await run.authorise()
+        await live.authorise()
         sent = True
 
     try:
         if plan.needs_intent:
-            await run.writer.barrier()
-        done = await run.equipment.toolbox.call(
+            await live.writer.barrier()
+        done = await live.runtime.toolbox.call(
             plan.tool,
             arguments,
-            meta=run.meta(key),
+            meta=live.meta(key),
             timeout_seconds=plan.timeout_seconds,
-            limit_bytes=run.equipment.spec.limits.tool_result_bytes,
+            limit_bytes=live.runtime.spec.limits.tool_result_bytes,
             before_send=before_send,
         )
     except asyncio.CancelledError:
@@ -73,18 +73,18 @@ async def _send(run: TaskRun, call: CallState, arguments: str, key: str, started
         if not stop.asked or (task is not None and task.uncancel() > 0):
             raise
         outcome = Outcome.UNKNOWN if sent else Outcome.NOT_SENT
-        _record(run, plan, outcome, f"{plan.tool} was asked to stop because the task ends", started=started)
+        _record(live, plan, outcome, f"{plan.tool} was asked to stop because the task ends", started=started)
         return
-    _record(run, plan, done.status, done.text, started=started)
+    _record(live, plan, done.status, done.text, started=started)
 
 
-def _record(run: TaskRun, plan: CallPlan, outcome: Outcome, text: str, *, started: float | None) -> None:
-    payload, objects = run.contents.keep(text, sensitive=plan.sensitive)
+def _record(live: LiveTask, plan: CallPlan, outcome: Outcome, text: str, *, started: float | None) -> None:
+    payload, objects = live.payloads.keep(text, sensitive=plan.sensitive)
     if outcome is not Outcome.OK:
-        run.log.warning("tool call without success", call=plan.call, tool=plan.tool, outcome=outcome.value)
-    run.record(
+        live.log.warning("tool call without success", call=plan.call, tool=plan.tool, outcome=outcome.value)
+    live.record(
         Result(
-            at=quantised(run.now()),
+            at=quantised(live.now()),
             call=plan.call,
             outcome=outcome,
             payload=payload,
@@ -95,18 +95,18 @@ def _record(run: TaskRun, plan: CallPlan, outcome: Outcome, text: str, *, starte
     )
 
 
-def _stale(run: TaskRun, call: int, ask: int, reason: str) -> Decided:
-    return Decided(at=quantised(run.now()), call=call, ask=ask, verdict=Verdict.STALE, reason=reason)
+def _stale(live: LiveTask, call: int, ask: int, reason: str) -> Decided:
+    return Decided(at=quantised(live.now()), call=call, ask=ask, verdict=Verdict.STALE, reason=reason)
 
 
-def arguments_of(run: TaskRun, plan: CallPlan) -> str:
+def arguments_of(live: LiveTask, plan: CallPlan) -> str:
     """The arguments text of a call of the current turn, to the byte as it was planned. Raises JournalError."""
-    planned = run.arguments.get(plan.call)
+    planned = live.arguments.get(plan.call)
     if planned is not None:
         return planned
-    payload = next(item.payload for item in reversed(run.state.transcript) if isinstance(item, ModelReply))
-    response = reply.load(run.contents.text(payload))
+    payload = next(item.payload for item in reversed(live.state.transcript) if isinstance(item, ModelReply))
+    response = reply.load(live.payloads.text(payload))
     arguments = next((call.arguments for call in reply.calls_of(response.parts) if call.part == plan.part), None)
     if arguments is None or digest_of(arguments) != plan.digest:
-        raise JournalError(f"{run.task.ref}: the arguments of call {plan.call} are not those that were planned")
+        raise JournalError(f"{live.task.ref}: the arguments of call {plan.call} are not those that were planned")
     return arguments

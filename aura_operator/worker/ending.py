@@ -12,13 +12,13 @@ from aura_operator.core.instants import quantised
 from aura_operator.core.journal import head_after
 from aura_operator.core.lifecycle import Phase
 from aura_operator.errors import AuraError, ConflictError, FencedError, NotFoundError
-from aura_operator.store.commit import commit, describe, read_through
-from aura_operator.store.contract import Growth, finish
-from aura_operator.store.events import Weight
+from aura_operator.store.commit import commit, describe, get_retrying
+from aura_operator.store.events import EventType
 from aura_operator.store.resources import Manifest
+from aura_operator.store.task_writes import JournalDelta, finish
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
-from aura_operator.worker.taskrun import Means, holding_of
+from aura_operator.worker.live import WorkerContext, owned_task
 
 
 class Ended(Enum):
@@ -30,40 +30,40 @@ class Ended(Enum):
     LOST = "lost"  # deleted, or another's
 
 
-async def announce(means: Means, manifest: Manifest, entry: Finished) -> None:
+async def announce(context: WorkerContext, manifest: Manifest, entry: Finished) -> None:
     """Says in an Event how a task ended."""
-    weight = Weight.WARNING if entry.phase is Phase.FAILED else Weight.NORMAL
+    event_type = EventType.WARNING if entry.phase is Phase.FAILED else EventType.NORMAL
     note = entry.message or "the model gave its final answer"
-    await means.events.record(manifest, f"Task{entry.phase.value}", note, weight=weight)
+    await context.events.record(manifest, f"Task{entry.phase.value}", note, event_type=event_type)
 
 
-async def fail(means: Means, task: TaskView, error: Exception) -> Ended:
+async def fail(context: WorkerContext, task: TaskView, error: Exception) -> Ended:
     """Ends a task whose journal can't be read or written further, visibly; what is unresolved stays so."""
     if isinstance(error, AuraError):
-        return await end(means, task, Phase.FAILED, error.reason, str(error))
-    return await end(means, task, Phase.FAILED, "InternalError", f"a fault of the operator: {error!r}")
+        return await end(context, task, Phase.FAILED, error.reason, str(error))
+    return await end(context, task, Phase.FAILED, "InternalError", f"a fault of the operator: {error!r}")
 
 
-async def end(means: Means, task: TaskView, phase: Phase, reason: str, message: str) -> Ended:
+async def end(context: WorkerContext, task: TaskView, phase: Phase, reason: str, message: str) -> Ended:
     """Ends a task that this worker owns and doesn't run."""
     log = structlog.get_logger().bind(task=f"{task.ref.namespace}/{task.ref.name}", epoch=task.epoch)
     try:
         # What was under way before may have landed: what counts is what is there.
-        manifest = await read_through(means.store, task.ref, means.clock)
+        manifest = await get_retrying(context.store, task.ref, context.clock)
         found = task_view(manifest)
-        if found.uid != task.uid or found.journal is None or not found.owned_by(means.owner):
+        if found.uid != task.uid or found.journal is None or not found.owned_by(context.owner):
             raise FencedError(f"{task.ref}: {describe(manifest)}")
-        now = quantised(means.clock.now())
+        now = quantised(context.clock.now())
         entry = Finished(at=now, phase=phase, reason=reason, message=message[:1000])
         line = encode(entry)
-        growth = Growth(lines=(line,), head=head_after(found.journal.head, line))
+        delta = JournalDelta(lines=(line,), head=head_after(found.journal.head, line))
         fields = reporting.ended(entry, task=manifest)
-        holding = holding_of(found, means.owner)
-        write = finish(holding, growth, phase=phase, result={}, now=now, extras=fields)
-        manifest = await commit(means.store, write, means.clock)
+        owned = owned_task(found, context.owner)
+        write = finish(owned, delta, phase=phase, result={}, now=now, fields=fields)
+        manifest = await commit(context.store, write, context.clock)
     except (FencedError, NotFoundError, ConflictError) as lost:
         log.warning("task lost", error=str(lost))
         return Ended.LOST
     log.info("finished", phase=phase.value, reason=reason, message=message)
-    await announce(means, manifest, entry)
+    await announce(context, manifest, entry)
     return Ended.FINISHED

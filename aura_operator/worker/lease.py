@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import structlog
 
+from aura_operator.clock import Clock
 from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_SECONDS
-from aura_operator.errors import AlreadyExistsError, FencedError, NotFoundError, StoreError, TestFailedError
-from aura_operator.store.client import Op, Store
-from aura_operator.store.clock import Clock
+from aura_operator.errors import AlreadyExistsError, FencedError, NotFoundError, PreconditionFailedError, StoreError
+from aura_operator.store.interface import Op, Store
 from aura_operator.store.leases import FREE_SLOTS, POD_UID, lease_view, new_lease, renewal, takeover
 from aura_operator.store.resources import LEASES, Manifest, Ref
 
@@ -96,7 +96,7 @@ class WorkerLease:
     async def _patched(self, ops: list[Op]) -> bool:
         try:
             await self._store.patch(self._ref, ops)
-        except TestFailedError:
+        except PreconditionFailedError:
             return False
         return True
 
@@ -127,7 +127,7 @@ class WorkerLease:
             try:
                 async with asyncio.timeout(RENEWAL_TIMEOUT_SECONDS):
                     await self._store.patch(self._ref, ops)
-            except (NotFoundError, TestFailedError) as error:
+            except (NotFoundError, PreconditionFailedError) as error:
                 raise FencedError(
                     f"Lease {self._ref.namespace}/{self._ref.name} is gone or another's; this worker stops: {error}"
                 ) from error

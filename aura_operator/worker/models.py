@@ -16,7 +16,7 @@ from aura_operator.core.effects import Effect
 from aura_operator.core.entries import CallPlan, ModelAnswered, ModelFailed, Usage
 from aura_operator.core.instants import quantised
 from aura_operator.errors import ContentRejectedError, ModelError, ToolServerError
-from aura_operator.worker.taskrun import TaskRun
+from aura_operator.worker.live import LiveTask
 
 MAX_CALLS = 32  # of one response: their plans stand in one entry
 MAX_BACKOFF_SECONDS = 60.0
@@ -24,36 +24,36 @@ MAX_RETRY_AFTER_SECONDS = 3600.0
 LISTING_SECONDS = 60.0
 
 
-async def perform(run: TaskRun, command: CallModel) -> None:
+async def perform(live: LiveTask, command: CallModel) -> None:
     """Asks the model once and records what came of it."""
-    started = quantised(run.now())
+    started = quantised(live.now())
     try:
         async with asyncio.timeout(LISTING_SECONDS):
-            tools = await run.equipment.tools()
-        turn = await run.equipment.model.respond(run.conversation, run.state.transcript, list(tools.values()))
+            tools = await live.runtime.tools()
+        turn = await live.runtime.model.respond(live.conversation, live.state.transcript, list(tools.values()))
         if len(turn.calls) > MAX_CALLS:
             raise ModelError(
                 f"the model asked for {len(turn.calls)} calls at once (at most {MAX_CALLS})", retriable=True
             )
         plans = tuple(
-            plan_of(run, tools, call, number) for number, call in enumerate(turn.calls, run.state.last_call + 1)
+            plan_of(live, tools, call, number) for number, call in enumerate(turn.calls, live.state.last_call + 1)
         )
-        payload, objects = run.contents.keep(turn.payload, sensitive=any(plan.sensitive for plan in plans))
+        payload, objects = live.payloads.keep(turn.payload, sensitive=any(plan.sensitive for plan in plans))
     except ModelError as error:
-        _failed(run, command, error.reason, str(error), retriable=error.retriable, retry_after=error.retry_after)
+        _failed(live, command, error.reason, str(error), retriable=error.retriable, retry_after=error.retry_after)
     except ToolServerError as error:
-        _failed(run, command, error.reason, str(error), retriable=True, retry_after=None)
+        _failed(live, command, error.reason, str(error), retriable=True, retry_after=None)
     except TimeoutError:
         message = f"the agent's tool servers did not list their tools within {LISTING_SECONDS:g} s"
-        _failed(run, command, ToolServerError.reason, message, retriable=True, retry_after=None)
+        _failed(live, command, ToolServerError.reason, message, retriable=True, retry_after=None)
     except ContentRejectedError as error:
-        _failed(run, command, error.reason, str(error), retriable=False, retry_after=None)
+        _failed(live, command, error.reason, str(error), retriable=False, retry_after=None)
     else:
-        await run.last_answer_written()
-        run.arguments = {plan.call: call.arguments for plan, call in zip(plans, turn.calls, strict=True)}
-        run.record(
+        await live.last_answer_written()
+        live.arguments = {plan.call: call.arguments for plan, call in zip(plans, turn.calls, strict=True)}
+        live.record(
             ModelAnswered(
-                at=quantised(run.now()),
+                at=quantised(live.now()),
                 started=started,
                 payload=payload,
                 calls=plans,
@@ -64,14 +64,14 @@ async def perform(run: TaskRun, command: CallModel) -> None:
 
 
 def _failed(
-    run: TaskRun, command: CallModel, reason: str, message: str, *, retriable: bool, retry_after: float | None
+    live: LiveTask, command: CallModel, reason: str, message: str, *, retriable: bool, retry_after: float | None
 ) -> None:
-    now = run.now()
+    now = live.now()
     # A provider may ask for more patience; not for none, which would spend the retries in no time, and not for ever.
     backoff = min(0.5 * 2 ** (command.attempt - 1), MAX_BACKOFF_SECONDS)
     retry_at = quantised(now + max(backoff, min(retry_after or 0.0, MAX_RETRY_AFTER_SECONDS))) if retriable else None
-    run.log.warning("model call failed", reason=reason, error=message, retriable=retriable)
-    run.record(ModelFailed(at=quantised(now), reason=reason, message=message[:1000], retry_at=retry_at))
+    live.log.warning("model call failed", reason=reason, error=message, retriable=retriable)
+    live.record(ModelFailed(at=quantised(now), reason=reason, message=message[:1000], retry_at=retry_at))
 
 
 def _usage(turn: ModelTurn) -> Usage:
@@ -79,14 +79,14 @@ def _usage(turn: ModelTurn) -> Usage:
     return Usage(requests=usage.requests, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
 
 
-def plan_of(run: TaskRun, tools: Mapping[str, ToolSpec], call: RequestedCall, number: int) -> CallPlan:
+def plan_of(live: LiveTask, tools: Mapping[str, ToolSpec], call: RequestedCall, number: int) -> CallPlan:
     """The plan of one call: its policy as it is now, and whether it can be made at all."""
     spec = tools.get(call.tool)
     digest = digest_of(call.arguments)
     if spec is None:
         refused = argument_check.unknown_tool(call.tool, tools)
         return CallPlan(call=number, part=call.part, tool=call.tool[:64] or "?", digest=digest, refused=refused)
-    policy = run.equipment.policy(spec)
+    policy = live.runtime.policy(spec)
     refused_why = argument_check.check(call.arguments, spec)
     timer = None
     if spec is SLEEP and refused_why is None:
@@ -97,10 +97,10 @@ def plan_of(run: TaskRun, tools: Mapping[str, ToolSpec], call: RequestedCall, nu
     if refused_why is not None and policy.sensitive:
         # What is wrong is said by quoting it, and the plan stands in the status.
         refused_why = f"the arguments of {spec.name} are no JSON object that fits its schema; they are kept secret"
-    approvers = run.equipment.spec.approvals.approvers
+    approvers = live.runtime.spec.approvals.approvers
     if refused_why is None and policy.approval_required and not (approvers.users or approvers.groups):
         refused_why = (
-            f"{spec.name} needs a person's approval, and the agent {run.task.agent} names no approvers "
+            f"{spec.name} needs a person's approval, and the agent {live.task.agent} names no approvers "
             f"(spec.approvals.approvers): it can't be called"
         )
     is_timer = spec is SLEEP

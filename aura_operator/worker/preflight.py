@@ -11,9 +11,9 @@ from aura_operator.api.approval import ApprovalSpec
 from aura_operator.api.checkpoint import CheckpointSpec
 from aura_operator.api.probe import REFUSAL, forged_approval
 from aura_operator.api.task_status import TaskStatus
+from aura_operator.clock import Clock
 from aura_operator.errors import ContentRejectedError, StoreError
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
+from aura_operator.store.interface import Store
 from aura_operator.store.resources import APPROVALS, CHECKPOINTS, TASKS, Resource
 
 log = structlog.get_logger()

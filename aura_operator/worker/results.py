@@ -9,19 +9,19 @@ from aura_operator.core.commands import Finish
 from aura_operator.core.lifecycle import Phase
 from aura_operator.store.overflow import payload_object
 from aura_operator.store.resources import CHECKPOINTS
-from aura_operator.worker.taskrun import TaskRun
+from aura_operator.worker.live import LiveTask
 from aura_operator.worker.writer import Objects
 
 INLINE_RESULT_BYTES = 32 * 1024
 
 
-def result_of(run: TaskRun, command: Finish) -> tuple[dict[str, Any], Objects]:
+def result_of(live: LiveTask, command: Finish) -> tuple[dict[str, Any], Objects]:
     """`status.result` of a task that ends, and the objects that it refers to; ({}, ()) without an answer."""
-    if command.phase is not Phase.SUCCEEDED or run.state.answer is None:
+    if command.phase is not Phase.SUCCEEDED or live.state.answer is None:
         return {}, ()
-    text = reply.text_of(reply.load(run.contents.text(run.state.answer)).parts)
+    text = reply.text_of(reply.load(live.payloads.text(live.state.answer)).parts)
     if len(text.encode()) <= INLINE_RESULT_BYTES:
         return {"text": text}, ()
-    stored, manifest = payload_object(run.task.manifest, text)
+    stored, manifest = payload_object(live.task.manifest, text)
     fields = {"ref": stored.name, "sha256": stored.sha256, "bytes": stored.size_bytes}
     return fields, ((CHECKPOINTS, manifest),)

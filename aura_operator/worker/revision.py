@@ -8,10 +8,10 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from aura_operator.api.agent import AgentSpec
+from aura_operator.clock import Clock
 from aura_operator.errors import AlreadyExistsError, ConfigurationError, NotFoundError
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
-from aura_operator.store.commit import read_through
+from aura_operator.store.commit import get_retrying
+from aura_operator.store.interface import Store
 from aura_operator.store.resources import AGENTS, REVISIONS, Ref, new
 from aura_operator.store.revisions import revision_name
 
@@ -20,7 +20,7 @@ AGENT_LABEL = "aura.mezmo.com/agent"
 
 async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
     """The name of the revision of the agent as it is now; it exists afterwards. Raises NotFoundError for no agent."""
-    found = await read_through(store, Ref(resource=AGENTS, namespace=namespace, name=agent), clock)
+    found = await get_retrying(store, Ref(resource=AGENTS, namespace=namespace, name=agent), clock)
     spec = found["spec"]
     name = revision_name(agent, spec)
     manifest = new(REVISIONS, namespace, name, data={"spec": spec}, revision=found["metadata"].get("generation", 1))
@@ -29,7 +29,7 @@ async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
     try:
         await store.create(REVISIONS, manifest)
     except AlreadyExistsError:
-        found = await read_through(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
+        found = await get_retrying(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
         if found["data"] != {"spec": spec}:
             raise ConfigurationError(
                 f"ControllerRevision {namespace}/{name} holds something else than AuraAgent {agent}; delete it"
@@ -40,7 +40,7 @@ async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
 async def read_revision(store: Store, namespace: str, name: str, clock: Clock) -> AgentSpec:
     """The pinned spec. Raises ConfigurationError if it is gone or this version can't read it."""
     try:
-        found = await read_through(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
+        found = await get_retrying(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
         return AgentSpec.model_validate(found["data"]["spec"])
     except NotFoundError as error:
         raise ConfigurationError(

@@ -1,7 +1,7 @@
 """Runs one task from its claim until it is parked, finished, released or lost.
 
 Owns the loop: absorb what the world says, decide what is wanted, start and stop accordingly, wait. The rules are
-core's, the performing is models.py's, calls.py's and asking.py's.
+core's, the performing is models.py's, calls.py's and approval_requests.py's.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from aura_operator.core.entries import RequestKind
 from aura_operator.core.fold import apply
 from aura_operator.core.lifecycle import WaitKind
 from aura_operator.errors import AuraError, FencedError, NotFoundError
-from aura_operator.store.contract import finish, park, release
 from aura_operator.store.resources import Manifest
+from aura_operator.store.task_writes import finish, park, release
 from aura_operator.store.view import Wait
-from aura_operator.worker import asking, calls, models, reporting
+from aura_operator.worker import approval_requests, calls, models, reporting
 from aura_operator.worker.ending import Ended, announce, fail
+from aura_operator.worker.live import LiveTask
 from aura_operator.worker.results import result_of
-from aura_operator.worker.taskrun import TaskRun
 
 HOLD_SECONDS = 2.0  # a timer this near isn't worth giving the task up and claiming it again
 
@@ -40,15 +40,15 @@ class _Running:
 class Runner:
     """One task's loop. `drain` makes it come to an end soon without losing anything."""
 
-    def __init__(self, run: TaskRun) -> None:
-        self._run = run
+    def __init__(self, live: LiveTask) -> None:
+        self._live = live
         self._running: dict[str, _Running] = {}
         self._draining = False
 
     def drain(self) -> None:
         """Starts nothing new; model calls and plain reads are abandoned, running effects awaited; then releases."""
         self._draining = True
-        self._run.wake.set()
+        self._live.wake.set()
 
     def abandon(self) -> None:
         """Gives up on effects that still run at the end of the grace period; whoever goes on finds them in doubt."""
@@ -58,26 +58,26 @@ class Runner:
 
     def seen(self, manifest: Manifest) -> None:
         """Takes in the task's object as a watch told it."""
-        self._run.seen(manifest)
+        self._live.seen(manifest)
 
     async def run(self) -> Ended:
         """Runs the task as far as it goes now. Never raises for what a task, a model, a tool or a user did."""
-        run = self._run
+        live = self._live
         try:
             return await self._guarded()
         except* (FencedError, NotFoundError) as group:
-            run.log.warning("task lost", error=str(_first(group)))
+            live.log.warning("task lost", error=str(_first(group)))
             failed: Exception | None = None
         except* AuraError as group:
             failed = _first(group)
         except* Exception as group:
             failed = _first(group)
-            run.log.error("a fault of this operator; please report it", exc_info=failed)
-        return Ended.LOST if failed is None else await fail(run.means, run.task, failed)
+            live.log.error("a fault of this operator; please report it", exc_info=failed)
+        return Ended.LOST if failed is None else await fail(live.context, live.task, failed)
 
     async def _guarded(self) -> Ended:
         async with asyncio.TaskGroup() as group:
-            writer = group.create_task(self._run.writer.run())
+            writer = group.create_task(self._live.writer.run())
             ended = await self._loop(group)
             writer.cancel()
             for running in self._running.values():
@@ -85,12 +85,12 @@ class Runner:
         return ended
 
     async def _loop(self, group: asyncio.TaskGroup) -> Ended:
-        run = self._run
+        live = self._live
         while True:
-            while entries := absorb(run.state, run.world()):
+            while entries := absorb(live.state, live.world()):
                 for entry in entries:
-                    run.record(entry)
-            wanted = decide(run.state, run.equipment.limits, run.now())
+                    live.record(entry)
+            wanted = decide(live.state, live.runtime.limits, live.now())
             if await self._write_down(wanted):
                 continue
             for command in wanted:
@@ -100,7 +100,7 @@ class Runner:
             if self._draining:
                 if not self._busy():
                     return await self._release()
-                await run.wake.wait(None)
+                await live.wake.wait(None)
                 continue
             self._start(wanted, group)
             waits = [command for command in wanted if isinstance(command, Await)]
@@ -109,7 +109,7 @@ class Runner:
                 if ended is not None:
                     return ended
                 continue
-            await run.wake.wait(self._until_next(waits))
+            await live.wake.wait(self._until_next(waits))
 
     async def _write_down(self, wanted: list[Command]) -> bool:
         """Records what needs nothing but being recorded; True if there was something."""
@@ -119,21 +119,21 @@ class Runner:
         for command in at_once_wanted:
             entry = at_once(
                 command,
-                now=self._run.now(),
-                expires_after_seconds=self._run.equipment.spec.approvals.expires_after_seconds,
+                now=self._live.now(),
+                expires_after_seconds=self._live.runtime.spec.approvals.expires_after_seconds,
                 schema=await self._schema(command),
             )
-            self._run.record(entry)
+            self._live.record(entry)
         return bool(at_once_wanted)
 
     async def _schema(self, command: Ask | TellInDoubt) -> str:
         """The digest of the schema that the person will see: the plan's at first, the present one when asked again."""
         if isinstance(command, TellInDoubt) or command.kind is RequestKind.IN_DOUBT:
             return ""
-        plan = self._run.state.call(command.call).plan
+        plan = self._live.state.call(command.call).plan
         if command.ask == 0:
             return plan.schema
-        spec = (await self._run.equipment.tools()).get(plan.tool)
+        spec = (await self._live.runtime.tools()).get(plan.tool)
         return spec.schema_digest if spec is not None else plan.schema
 
     def _start(self, wanted: list[Command], group: asyncio.TaskGroup) -> None:
@@ -144,11 +144,11 @@ class Runner:
             work: Coroutine[None, None, None]
             match command:
                 case CallModel():
-                    work = models.perform(self._run, command)
+                    work = models.perform(self._live, command)
                 case CallTool():
-                    work = calls.perform(self._run, command, stop)
+                    work = calls.perform(self._live, command, stop)
                 case Await(kind=WaitKind.APPROVAL):
-                    work = asking.perform(self._run, command)
+                    work = approval_requests.perform(self._live, command)
                 case _:
                     continue
             task = group.create_task(work, name=command.id)
@@ -158,7 +158,7 @@ class Runner:
 
     def _ended(self, command_id: str, _: asyncio.Task[None]) -> None:
         self._running.pop(command_id, None)
-        self._run.wake.set()
+        self._live.wake.set()
 
     def _stop_unwanted(self, wanted: list[Command]) -> None:
         """Stops what runs and isn't wanted. A call with an intent is asked to stop, and what came of it is recorded."""
@@ -172,70 +172,70 @@ class Runner:
                 running.task.cancel()
 
     def _has_intent(self, command: CallTool) -> bool:
-        return self._run.state.call(command.call).plan.needs_intent
+        return self._live.state.call(command.call).plan.needs_intent
 
     def _busy(self) -> bool:
         return any(not isinstance(running.command, Await) for running in self._running.values())
 
     def _until_next(self, waits: list[Await]) -> float | None:
         """Seconds until something happens by itself: a timer, or the task's deadline."""
-        run = self._run
+        live = self._live
         times = [wait.until for wait in waits if wait.kind is WaitKind.TIMER and wait.until is not None]
-        if run.task.deadline is not None:
-            times.append(run.task.deadline)
-        return max(0.0, min(times) - run.now()) if times else None
+        if live.task.deadline is not None:
+            times.append(live.task.deadline)
+        return max(0.0, min(times) - live.now()) if times else None
 
     async def _park(self, waits: list[Await]) -> Ended | None:
         """Gives the task up until one of `waits` comes; None if it should go on instead."""
-        run = self._run
+        live = self._live
         soon = self._until_next(waits)
         timers_only = all(wait.kind is WaitKind.TIMER for wait in waits)
         if timers_only and soon is not None and soon <= HOLD_SECONDS:
-            await run.wake.wait(soon)
+            await live.wake.wait(soon)
             return None
         for wait in waits:
-            if wait.kind is WaitKind.APPROVAL and asking.note(run, wait, await asking.asked(run, wait)):
+            if wait.kind is WaitKind.APPROVAL and approval_requests.note(
+                live, wait, await approval_requests.asked(live, wait)
+            ):
                 return None
-        await run.writer.barrier()
-        if self._draining or absorb(run.state, run.world()):
+        await live.writer.barrier()
+        if self._draining or absorb(live.state, live.world()):
             return None
-        now = run.now()
+        now = live.now()
         waiting_for = [Wait(kind=wait.kind, name=wait.name, until=wait.until) for wait in waits]
         fields = reporting.parked(
-            run.state, waits, task=run.task.manifest, approvers=asking.approvers_in_words(run), now=now
+            live.state, waits, task=live.task.manifest, approvers=approval_requests.approvers_in_words(live), now=now
         )
-        fired = run.task.fired
-        await run.writer.close(
-            lambda holding, growth: park(holding, growth, waiting_for=waiting_for, fired=fired, now=now, extras=fields)
+        fired = live.task.fired
+        await live.writer.close(
+            lambda owned, delta: park(owned, delta, waiting_for=waiting_for, fired=fired, now=now, fields=fields)
         )
-        run.log.info("parked", waits=[wait.name for wait in waits])
+        live.log.info("parked", waits=[wait.name for wait in waits])
         return Ended.PARKED
 
     async def _release(self) -> Ended:
-        run = self._run
-        await run.writer.barrier()
-        now = run.now()
+        live = self._live
+        await live.writer.barrier()
+        now = live.now()
         fields = {"summary": "handed over; wants a worker"}
-        await run.writer.close(lambda holding, _: release(holding, now=now, extras=fields))
-        run.log.info("released")
+        await live.writer.close(lambda owned, _: release(owned, now=now, fields=fields))
+        live.log.info("released")
         return Ended.RELEASED
 
     async def _finish(self, command: Finish) -> Ended:
-        run = self._run
+        live = self._live
         for running in list(self._running.values()):
             running.task.cancel()
-        result, objects = result_of(run, command)
-        entry = last_entry(command, now=run.now())
-        run.writer.record(encode(entry), objects)
-        run.state = apply(run.state, entry)
-        fields = reporting.finished(run.state, entry, task=run.task.manifest)
-        await run.writer.close(
-            lambda holding, growth: finish(
-                holding, growth, phase=entry.phase, result=result, now=entry.at, extras=fields
-            )
+        result, objects = result_of(live, command)
+        entry = last_entry(command, now=live.now())
+        live.writer.record(encode(entry), objects)
+        live.state = apply(live.state, entry)
+        fields = reporting.finished(live.state, entry, task=live.task.manifest)
+        await live.writer.close(
+            lambda owned, delta: finish(owned, delta, phase=entry.phase, result=result, now=entry.at, fields=fields)
         )
-        run.log.info("finished", phase=entry.phase.value, reason=entry.reason)
-        await announce(run.means, run.task.manifest, entry)
+        live.log.info("finished", phase=entry.phase.value, reason=entry.reason)
+        await announce(live.context, live.task.manifest, entry)
         return Ended.FINISHED
 
 

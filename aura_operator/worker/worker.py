@@ -1,6 +1,6 @@
 """The worker process: watches what it may claim and what it owns, fills its slots, and drains at the end.
 
-Owns the process's loops and how they end. What is done with a task is admission.py's and runner.py's.
+Owns the process's loops and how they end. What is done with a task is intake.py's and runner.py's.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from dataclasses import dataclass
 import structlog
 
 from aura_operator.agent import preload
+from aura_operator.auto_reset import AutoResetEvent
+from aura_operator.clock import Clock
 from aura_operator.core.instants import from_text
 from aura_operator.core.lifecycle import Phase
 from aura_operator.core.ownership import Owner, incarnation_of
 from aura_operator.errors import AuraError, ConflictError, NotFoundError, StoreError
-from aura_operator.store.client import Selection, Store
-from aura_operator.store.clock import Clock
-from aura_operator.store.commit import commit, read_through
-from aura_operator.store.contract import release
+from aura_operator.store.commit import commit, get_retrying
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.follow import Change, follow
+from aura_operator.store.interface import Selection, Store
 from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
 from aura_operator.store.resources import LEASES, TASKS, Manifest
+from aura_operator.store.task_writes import release
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.store.wake import Wake
 from aura_operator.worker import preflight
-from aura_operator.worker.admission import AgentMissing, revision_for, take
-from aura_operator.worker.claims import Candidates, quarantined
+from aura_operator.worker.candidates import Candidates, quarantined
 from aura_operator.worker.ending import Ended
-from aura_operator.worker.equipment import EquipmentPool
+from aura_operator.worker.intake import AgentMissing, revision_for, take
 from aura_operator.worker.lease import WorkerLease
+from aura_operator.worker.live import WorkerContext, owned_task
 from aura_operator.worker.peers import Peers
 from aura_operator.worker.runner import Runner
-from aura_operator.worker.taskrun import Means, holding_of
+from aura_operator.worker.runtime import RuntimePool
 
 log = structlog.get_logger()
 
@@ -80,18 +80,18 @@ class Worker:
             pod_owner=settings.pod_owner,
             free_slots=lambda: self._free_slots(),
         )
-        self._means = Means(
+        self._context = WorkerContext(
             store=store,
             clock=clock,
             lease=self.lease,
             owner=self._owner,
             events=EventRecorder(store, clock, component="worker", instance=settings.name),
         )
-        self._pool = EquipmentPool(store, clock)
+        self._pool = RuntimePool(store, clock)
         self._candidates = Candidates(settings.name)
         self._peers = Peers()
         self._slots: dict[str, _Slot] = {}
-        self._wake = Wake()
+        self._wake = AutoResetEvent()
         self._draining = False
         self.claiming = False
 
@@ -200,11 +200,11 @@ class Worker:
         """Releases a task that says it is ours and that we don't run: a claim whose answer came to nobody, or a journal
         that somebody changed under us, which the next claim finds out and says."""
         try:
-            found = task_view(await read_through(self._store, task.ref, self._clock))
+            found = task_view(await get_retrying(self._store, task.ref, self._clock))
             if task.uid in self._slots or found.uid != task.uid or not found.owned_by(self._owner):
                 return
             fields = {"summary": "handed back; wants a worker"}
-            write = release(holding_of(found, self._owner), now=self._clock.now(), extras=fields)
+            write = release(owned_task(found, self._owner), now=self._clock.now(), fields=fields)
             await commit(self._store, write, self._clock)
         except (ConflictError, NotFoundError) as error:
             log.info("not released", task=str(task.ref), error=str(error))
@@ -253,7 +253,7 @@ class Worker:
             missing: AgentMissing | None = None
             revision = ""
             try:
-                revision = await revision_for(self._means, task)
+                revision = await revision_for(self._context, task)
             except AgentMissing as error:
                 age = self._clock.now() - from_text(task.manifest["metadata"]["creationTimestamp"])
                 if age < AGENT_GRACE_SECONDS:
@@ -261,7 +261,7 @@ class Worker:
                     return
                 missing = error
             ended = await take(
-                self._means,
+                self._context,
                 self._pool,
                 task,
                 revision,

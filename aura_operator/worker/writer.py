@@ -10,15 +10,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from aura_operator.clock import Clock
 from aura_operator.core.journal import GENESIS, PREVIOUS_SEGMENTS, Segment, head_of, must_seal
 from aura_operator.errors import ConflictError, FencedError
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
 from aura_operator.store.commit import commit
-from aura_operator.store.contract import Extras, Growth, Holding, Write, append
-from aura_operator.store.overflow import ensure_through, segment_object
-from aura_operator.store.recall import SealedSegment
+from aura_operator.store.interface import Store
+from aura_operator.store.journal_reads import SealedSegment
+from aura_operator.store.overflow import create_retrying, segment_object
 from aura_operator.store.resources import CHECKPOINTS, Manifest, Resource
+from aura_operator.store.task_writes import JournalDelta, OwnedTask, StatusFields, Write, append
 
 LINGER_SECONDS = 0.01
 """How long an entry may wait for company before it is written. A barrier doesn't wait; a result that nobody waits for
@@ -36,24 +36,24 @@ class JournalWriter:
         store: Store,
         clock: Clock,
         task: Manifest,
-        holding: Holding,
+        owned: OwnedTask,
         *,
         segments: Sequence[SealedSegment],
-        extras: Callable[[], Extras],
+        fields: Callable[[], StatusFields],
         answered: Callable[[Manifest], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._task = task
-        self._durable = holding
+        self._durable = owned
         self._segments = [segment.name for segment in segments]
         self._sealed_head = segments[-1].segment.head if segments else GENESIS
-        self._extras = extras
+        self._fields = fields
         self._told: dict[str, object] = {}
         self._answered = answered
         self._lines: list[str] = []
         self._objects: list[tuple[Resource, Manifest]] = []
-        self._recorded = holding.next
+        self._recorded = owned.next
         self._due = asyncio.Event()
         self._linger: asyncio.TimerHandle | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # barriers, by the position that they wait for
@@ -65,7 +65,7 @@ class JournalWriter:
         return self._recorded
 
     @property
-    def durable(self) -> Holding:
+    def durable(self) -> OwnedTask:
         """What is certainly written."""
         return self._durable
 
@@ -99,57 +99,57 @@ class JournalWriter:
                 if self._lines:
                     await self._append()
 
-    async def close(self, last: Callable[[Holding, Growth], Write]) -> Manifest:
+    async def close(self, last: Callable[[OwnedTask, JournalDelta], Write]) -> Manifest:
         """Writes what is unwritten together with the end of the ownership; the object after it."""
         async with self._writing:
             return await self._write(last)
 
     async def _append(self) -> None:
         # Taken together with the lines: an effect leaves `unresolved` in the very write that brings its result.
-        wanted = self._extras()
+        wanted = self._fields()
         news = {name: value for name, value in wanted.items() if self._told.get(name) != value}
-        await self._write(lambda holding, growth: append(holding, growth, extras=news))
+        await self._write(lambda owned, delta: append(owned, delta, fields=news))
         self._told |= news
 
-    async def _write(self, make: Callable[[Holding, Growth], Write]) -> Manifest:
+    async def _write(self, make: Callable[[OwnedTask, JournalDelta], Write]) -> Manifest:
         lines, objects = tuple(self._lines), tuple(self._objects)
-        holding = self._durable
-        head = head_of(lines, holding.head)
+        owned = self._durable
+        head = head_of(lines, owned.head)
         for resource, manifest in objects:
-            await ensure_through(self._store, resource, manifest, self._clock)
+            await create_retrying(self._store, resource, manifest, self._clock)
         sealed = None
-        if lines and must_seal((*holding.entries, *lines)):
-            sealed = await self._seal(holding, lines, head)
-        growth = Growth(lines=lines, head=head, sealed=sealed)
+        if lines and must_seal((*owned.entries, *lines)):
+            sealed = await self._seal(owned, lines, head)
+        delta = JournalDelta(lines=lines, head=head, sealed=sealed)
         try:
-            manifest = await commit(self._store, make(holding, growth), self._clock)
+            manifest = await commit(self._store, make(owned, delta), self._clock)
         except ConflictError as error:
             raise FencedError(str(error)) from error
         del self._lines[: len(lines)]
         del self._objects[: len(objects)]
-        following = holding.next + len(lines)
+        following = owned.next + len(lines)
         if sealed is None:
-            self._durable = replace(holding, next=following, head=head, entries=(*holding.entries, *lines))
+            self._durable = replace(owned, next=following, head=head, entries=(*owned.entries, *lines))
         else:
             self._segments.append(sealed)
             self._sealed_head = head
-            self._durable = replace(holding, next=following, head=head, entries=(), sealed=(sealed, following))
+            self._durable = replace(owned, next=following, head=head, entries=(), sealed=(sealed, following))
         self._release_barriers()
         self._answered(manifest)
         return manifest
 
-    async def _seal(self, holding: Holding, lines: tuple[str, ...], head: str) -> str:
+    async def _seal(self, owned: OwnedTask, lines: tuple[str, ...], head: str) -> str:
         """Moves all entries that would stand in the status into an AuraCheckpoint, before the write that drops them."""
         segment = Segment(
-            first=holding.sealed[1] if holding.sealed else 0,
-            next=holding.next + len(lines),
+            first=owned.sealed[1] if owned.sealed else 0,
+            next=owned.next + len(lines),
             head_before=self._sealed_head,
             head=head,
-            lines=(*holding.entries, *lines),
+            lines=(*owned.entries, *lines),
             previous=tuple(self._segments[-PREVIOUS_SEGMENTS:]),
         )
         manifest = segment_object(self._task, segment)
-        await ensure_through(self._store, CHECKPOINTS, manifest, self._clock)
+        await create_retrying(self._store, CHECKPOINTS, manifest, self._clock)
         name: str = manifest["metadata"]["name"]
         return name
 

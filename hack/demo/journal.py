@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aura_operator.cli.steps import steps
+from aura_operator.clock import SystemClock
 from aura_operator.core.entries import Claimed, Decided, Entry, Intent, ModelAnswered, Requested, RequestKind, Result
-from aura_operator.store.clock import SystemClock
+from aura_operator.store.journal_reads import read_entries
 from aura_operator.store.kube import KubeStore
-from aura_operator.store.recall import read_entries
 from aura_operator.store.view import task_ref, task_view
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aura_operator.agent.tools import CallStatus, ServerSpec, Toolbox, Transport
+from aura_operator.agent.tools import Outcome, ServerSpec, Toolbox, Transport
 from aura_operator.core.effects import Effect, hinted_effect
 from hack.cluster import tools as cluster_tools
 from tests.agent.desk import at_once
@@ -48,5 +48,5 @@ async def test_its_tools_are_known_with_their_effects_and_its_failures_are_told(
     assert effects["k8s__pods_list"] is Effect.READ
     assert effects["k8s__resources_create_or_update"] is Effect.IDEMPOTENT
     assert effects["k8s__pods_run"] is None
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert "connection refused" in outcome.text

@@ -21,7 +21,7 @@ from mcp_types import (
 
 from aura_operator.agent.redaction import Redactor
 from aura_operator.agent.results import finished, rendered
-from aura_operator.agent.specs import CallStatus
+from aura_operator.agent.specs import Outcome
 
 SECRET = 'p4ss"w0rd/with+é'
 
@@ -79,7 +79,7 @@ def test_a_secret_that_straddles_the_cut_is_not_left_in_part() -> None:
     text = "x" * 190 + secret + "y" * 1000
 
     for limit_bytes in range(150, 230):
-        outcome = finished(CallStatus.OK, text, Redactor([secret]), limit_bytes)
+        outcome = finished(Outcome.OK, text, Redactor([secret]), limit_bytes)
         assert "s3" not in outcome.text
         assert len(outcome.text.encode()) <= limit_bytes
         assert outcome.size_bytes == 1208
@@ -88,20 +88,20 @@ def test_a_secret_that_straddles_the_cut_is_not_left_in_part() -> None:
 def test_a_cut_leaves_whole_characters_and_tells_the_full_size() -> None:
     text = "ü" * 1000
     for limit_bytes in range(200, 210):
-        outcome = finished(CallStatus.OK, text, Redactor([]), limit_bytes)
+        outcome = finished(Outcome.OK, text, Redactor([]), limit_bytes)
         assert outcome.size_bytes == 2000
         assert len(outcome.text.encode()) <= limit_bytes
         assert "2000 bytes" in outcome.text and outcome.text.startswith("üü")
 
 
 def test_what_fits_is_left_alone() -> None:
-    outcome = finished(CallStatus.OK, "ü" * 100, Redactor([]), 200)
+    outcome = finished(Outcome.OK, "ü" * 100, Redactor([]), 200)
     assert (outcome.text, outcome.size_bytes) == ("ü" * 100, 200)
 
 
 def test_a_large_text_is_handled_in_a_moment() -> None:
     begun = time.monotonic()
-    outcome = finished(CallStatus.OK, "ab*c" * 12_500_000, Redactor(["s3cr3t-t0ken-value"]), 10_000)
+    outcome = finished(Outcome.OK, "ab*c" * 12_500_000, Redactor(["s3cr3t-t0ken-value"]), 10_000)
     assert outcome.size_bytes == 50_000_000
     assert time.monotonic() - begun < 2.0
 

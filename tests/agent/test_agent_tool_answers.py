@@ -32,7 +32,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from aura_operator.agent.tools import CallStatus, Toolbox, ToolOutcome
+from aura_operator.agent.tools import Outcome, Toolbox, ToolOutcome
 from aura_operator.errors import ToolServerError
 from tests.agent.desk import at_once, http_spec, until
 
@@ -104,18 +104,18 @@ async def _one_call(url: str, before_send: Callable[[], Awaitable[None]] = at_on
 @pytest.mark.parametrize(
     ("status", "known", "words"),
     [
-        (401, CallStatus.NOT_SENT, "headersSecretRef"),
-        (403, CallStatus.NOT_SENT, "headersSecretRef"),
-        (404, CallStatus.NOT_SENT, "spec.mcpServers[].url"),
-        (429, CallStatus.NOT_SENT, "limits the rate"),
-        (400, CallStatus.ERROR, "refuses the call"),
-        (500, CallStatus.UNKNOWN, "may or may not have happened"),
-        (502, CallStatus.UNKNOWN, "may or may not have happened"),
-        (503, CallStatus.UNKNOWN, "may or may not have happened"),
+        (401, Outcome.NOT_SENT, "headersSecretRef"),
+        (403, Outcome.NOT_SENT, "headersSecretRef"),
+        (404, Outcome.NOT_SENT, "spec.mcpServers[].url"),
+        (429, Outcome.NOT_SENT, "limits the rate"),
+        (400, Outcome.ERROR, "refuses the call"),
+        (500, Outcome.UNKNOWN, "may or may not have happened"),
+        (502, Outcome.UNKNOWN, "may or may not have happened"),
+        (503, Outcome.UNKNOWN, "may or may not have happened"),
     ],
 )
 async def test_a_status_counts_as_not_sent_only_where_nobody_can_have_read_the_call(
-    status: int, known: CallStatus, words: str
+    status: int, known: Outcome, words: str
 ) -> None:
     outcome = await outcome_with(lambda _: Response("no", status_code=status))
 
@@ -129,7 +129,7 @@ async def test_a_protocol_error_is_the_servers_answer() -> None:
 
     outcome = await outcome_with(answer)
 
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert "quota" in outcome.text
 
 
@@ -146,7 +146,7 @@ async def test_a_protocol_error_from_within_the_call_leaves_it_unknown(code: int
 
     outcome = await outcome_with(answer)
 
-    assert outcome.status is CallStatus.UNKNOWN
+    assert outcome.status is Outcome.UNKNOWN
     assert message in outcome.text and "may or may not have happened" in outcome.text
 
 
@@ -165,14 +165,14 @@ async def test_an_error_that_speaks_of_a_session_is_no_lost_session_where_there_
         outcome = await _one_call(url)
 
     assert ran == ["act"]
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert "the ssh session was closed" in outcome.text
 
 
 async def test_a_result_that_is_none_is_an_error_and_no_exception() -> None:
     outcome = await outcome_with(lambda message: _result(message, {"content": [{"type": "telepathy"}]}))
 
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert "the tool ran" in outcome.text
 
 
@@ -184,7 +184,7 @@ async def test_an_answer_cut_in_the_middle_leaves_the_call_unknown(kind: str) ->
 
     outcome = await outcome_with(lambda _: StreamingResponse(half(), media_type=kind))
 
-    assert outcome.status is CallStatus.UNKNOWN
+    assert outcome.status is Outcome.UNKNOWN
 
 
 @pytest.mark.behaviour(29)
@@ -198,14 +198,14 @@ async def test_an_answer_without_end_is_thrown_away_and_said_to_have_happened(ki
 
     outcome = await outcome_with(lambda _: StreamingResponse(endless(), media_type=kind))
 
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert "the tool ran" in outcome.text and "ask for less" in outcome.text
 
 
 async def test_an_accepted_call_without_an_answer_is_not_taken_for_success() -> None:
     outcome = await outcome_with(lambda _: Response(status_code=202))
 
-    assert outcome.status is not CallStatus.OK
+    assert outcome.status is not Outcome.OK
 
 
 async def test_a_tool_that_asks_for_input_ends_in_an_error_that_says_so() -> None:
@@ -221,7 +221,7 @@ async def test_a_tool_that_asks_for_input_ends_in_an_error_that_says_so() -> Non
     async with serving(server.streamable_http_app(stateless_http=True)) as url:
         outcome = await _one_call(url)
 
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert "asks for more input" in outcome.text
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aura_operator.agent.tools import CallStatus, Toolbox
+from aura_operator.agent.tools import Outcome, Toolbox
 from aura_operator.errors import FencedError
 from aura_operator.testing.ledger import Ledger
 from tests.agent.desk import Desk, at_once, stdio_spec, until
@@ -17,7 +17,7 @@ from tests.agent.desk import Desk, at_once, stdio_spec, until
 async def test_a_call_reaches_the_server_once_with_run_epoch_and_key(desk: Desk) -> None:
     outcome = await desk.call("once", text="moved")
 
-    assert (outcome.status, outcome.text, outcome.size_bytes) == (CallStatus.OK, "moved", 5)
+    assert (outcome.status, outcome.text, outcome.size_bytes) == (Outcome.OK, "moved", 5)
     (line,) = desk.ledger.starts("once", "k")
     assert (line.run, line.epoch, line.idempotency_key) == ("run-1", 3, "run-1/1/abc")
     assert line.arguments == {"key": "k", "text": "moved"}
@@ -49,14 +49,14 @@ async def test_the_last_check_comes_before_the_server_sees_anything(desk: Desk) 
 async def test_a_tool_that_fails_is_an_error_with_its_words(desk: Desk) -> None:
     outcome = await desk.call("once", fail=True)
 
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert outcome.text == "once of k failed as asked"
 
 
 async def test_a_result_that_breaks_its_schema_is_told_and_not_raised(desk: Desk) -> None:
     outcome = await desk.call("schema_violation")
 
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert "the tool ran" in outcome.text and "count" in outcome.text and "three" in outcome.text
     assert len(desk.ledger.phase("end")) == 1
 
@@ -66,7 +66,7 @@ async def test_a_tool_that_hangs_is_unknown_when_its_time_is_up_and_is_asked_to_
     begun = time.monotonic()
     outcome = await desk.call("once", hang=True, timeout_seconds=0.5)
 
-    assert outcome.status is CallStatus.UNKNOWN
+    assert outcome.status is Outcome.UNKNOWN
     assert "may or may not have happened" in outcome.text
     assert time.monotonic() - begun < 2.0
     await until(lambda: desk.ledger.phase("cancelled", "once", "k"))
@@ -86,7 +86,7 @@ async def test_a_cancelled_call_asks_the_server_to_stop(desk: Desk) -> None:
 async def test_a_server_that_dies_in_a_call_leaves_the_call_unknown(desk: Desk) -> None:
     outcome = await desk.call("once", crash=True)
 
-    assert outcome.status is CallStatus.UNKNOWN
+    assert outcome.status is Outcome.UNKNOWN
     assert "may or may not have happened" in outcome.text
     assert [line.phase for line in desk.ledger.lines] == ["start"]
 
@@ -96,7 +96,7 @@ async def test_calls_run_side_by_side(desk: Desk) -> None:
 
     outcomes = await asyncio.gather(*(desk.call("read", seconds=0.5, key=str(number)) for number in range(8)))
 
-    assert {outcome.status for outcome in outcomes} == {CallStatus.OK}
+    assert {outcome.status for outcome in outcomes} == {Outcome.OK}
     assert time.monotonic() - begun < 3.0  # one after the other they would take four seconds
 
 
@@ -106,7 +106,7 @@ async def test_fifty_megabytes_are_cut_with_a_mark_that_tells_the_size(desk: Des
 
     outcome = await desk.call("read", bytes=50_000_000, limit_bytes=10_000, timeout_seconds=60)
 
-    assert outcome.status is CallStatus.OK
+    assert outcome.status is Outcome.OK
     assert outcome.size_bytes == 50_000_000
     assert len(outcome.text.encode()) <= 10_000
     assert outcome.text.startswith("0123456789abcde\n") and "50000000 bytes" in outcome.text
@@ -135,7 +135,7 @@ async def test_malformed_arguments_are_told_and_not_sent(desk: Desk, arguments: 
         "ledger__once", arguments, meta={}, timeout_seconds=5, limit_bytes=1000, before_send=_never
     )
 
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert words in outcome.text
     assert desk.ledger.lines == ()
 
@@ -147,7 +147,7 @@ async def test_an_unknown_tool_is_told_with_those_that_there_are(desk: Desk) -> 
         "ledger__twice", "{}", meta={}, timeout_seconds=5, limit_bytes=1000, before_send=_never
     )
 
-    assert outcome.status is CallStatus.ERROR
+    assert outcome.status is Outcome.ERROR
     assert "unknown tool 'ledger__twice'; there are: ledger__idempotent, ledger__once" in outcome.text
 
 
@@ -161,11 +161,11 @@ async def test_a_server_that_checks_the_epoch_refuses_a_stale_caller(tmp_path: P
     finally:
         await toolbox.aclose()
 
-    assert statuses == [CallStatus.OK, CallStatus.OK, CallStatus.ERROR]
+    assert statuses == [Outcome.OK, Outcome.OK, Outcome.ERROR]
     assert [line.phase for line in ledger.lines] == ["start", "end", "start", "end", "refused"]
 
 
-async def _call_with_epoch(toolbox: Toolbox, epoch: int) -> CallStatus:
+async def _call_with_epoch(toolbox: Toolbox, epoch: int) -> Outcome:
     outcome = await toolbox.call(
         "ledger__once",
         '{"key": "k"}',

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from aura_operator.agent.tools import CallStatus, Toolbox
+from aura_operator.agent.tools import Outcome, Toolbox
 from aura_operator.core.effects import ToolHints
 from aura_operator.errors import ToolServerError
 from aura_operator.testing.ledger import Ledger
@@ -45,7 +45,7 @@ async def test_a_restart_between_two_calls_goes_unnoticed(server: RunningLedger,
 
     outcome = await desk.call("once", key="after")
 
-    assert outcome.status is CallStatus.OK
+    assert outcome.status is Outcome.OK
     assert [line.key for line in server.ledger.starts()] == ["before", "after"]
 
 
@@ -54,10 +54,10 @@ async def test_a_call_to_a_server_that_is_away_is_certainly_not_sent(server: Run
 
     outcome = await desk.call("once", key="away")
 
-    assert outcome.status is CallStatus.NOT_SENT
+    assert outcome.status is Outcome.NOT_SENT
     assert server.url in outcome.text and "check that it runs" in outcome.text
     server.start()
-    assert (await desk.call("once", key="back")).status is CallStatus.OK
+    assert (await desk.call("once", key="back")).status is Outcome.OK
     assert server.ledger.starts(key="away") == ()
 
 
@@ -69,11 +69,11 @@ async def test_a_frozen_server_holds_nobody_and_what_was_not_sent_never_is(serve
     assert time.monotonic() - begun < 3.0
 
     os.kill(server.pid, signal.SIGCONT)
-    assert (await desk.call("once", key="thawed")).status is CallStatus.OK
+    assert (await desk.call("once", key="thawed")).status is Outcome.OK
     sent = {line.key for line in server.ledger.starts()}
     for number, outcome in enumerate(outcomes):
-        assert outcome.status in (CallStatus.UNKNOWN, CallStatus.NOT_SENT)
-        if outcome.status is CallStatus.NOT_SENT:
+        assert outcome.status in (Outcome.UNKNOWN, Outcome.NOT_SENT)
+        if outcome.status is Outcome.NOT_SENT:
             assert f"frozen-{number}" not in sent
 
 
@@ -83,8 +83,8 @@ async def test_one_call_in_trouble_does_not_disturb_another(server: RunningLedge
 
     hanging = await desk.call("once", key="hanging", hang=True, timeout_seconds=0.3)
 
-    assert hanging.status is CallStatus.UNKNOWN
-    assert (await steady).status is CallStatus.OK
+    assert hanging.status is Outcome.UNKNOWN
+    assert (await steady).status is Outcome.OK
 
 
 @pytest.mark.behaviour(29)
@@ -137,7 +137,7 @@ async def test_a_child_that_died_is_started_again_for_the_next_call(tmp_path: Pa
         os.kill(first, signal.SIGKILL)
         # Reaped, that is: a process that is still dying keeps its pipes open, and what is written there is in doubt.
         await until(lambda: not Path(f"/proc/{first}").exists())
-        assert (await desk.call("once")).status is CallStatus.OK
+        assert (await desk.call("once")).status is Outcome.OK
     finally:
         await toolbox.aclose()
 

@@ -106,7 +106,7 @@ FULL_TASK = task_object(
         "owner": {**OWNER, "endpoint": "10.0.0.1:8080", "streamKey": "k"},
         "epoch": 2,
         "agentRevision": "sre-1",
-        "checkpoint": {
+        "journal": {
             "schema": 1,
             "next": 7,
             "head": "ab",

@@ -218,7 +218,7 @@ def test_a_result_is_exactly_one_thing(worker: Actor, task: str, result: Object)
 def test_the_largest_journal_that_is_ever_inline_fits(worker: Actor, task: str) -> None:
     entries = ["x" * 16384] + ["é" * 32] * 511
     journal = {"schema": 1, "next": 512, "head": "0" * 64, "entries": entries}
-    worker.patch_status("auratasks", task, {"checkpoint": journal, "result": {"text": "x" * 65536}})
+    worker.patch_status("auratasks", task, {"journal": journal, "result": {"text": "x" * 65536}})
 
 
 # Who may write what

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from aura_operator.store.client import put
+from aura_operator.store.interface import add
 from aura_operator.store.kube import KubeStore
 from aura_operator.store.leases import WORKER_SELECTOR
 from aura_operator.store.resources import Manifest
@@ -149,7 +149,7 @@ async def as_worker(cluster: AnyCluster, stage: Stage) -> AsyncIterator[Callable
     store = await KubeStore.connect(str(cluster.service_account_kubeconfig(NAMESPACE, "aura-worker")))
 
     async def write(task: str, **fields: Any) -> Manifest:
-        ops = [put(f"/status/{name}", value) for name, value in fields.items()]
+        ops = [add(f"/status/{name}", value) for name, value in fields.items()]
         return await store.patch(task_ref(stage.namespace, task), ops, subresource="status")
 
     yield write

@@ -20,7 +20,7 @@ class Relay:
     port: int
     marker: bytes
     url: str = ""
-    holding: asyncio.Event = field(default_factory=asyncio.Event)
+    owned: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -28,8 +28,8 @@ class Relay:
         back = asyncio.create_task(_copy(upstream_reader, writer))
         try:
             while piece := await reader.read(65536):
-                if self.marker in piece and not self.holding.is_set():
-                    self.holding.set()
+                if self.marker in piece and not self.owned.is_set():
+                    self.owned.set()
                     await self.release.wait()
                 upstream_writer.write(piece)
                 await upstream_writer.drain()

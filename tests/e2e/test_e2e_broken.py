@@ -85,7 +85,7 @@ async def test_a_task_that_only_a_newer_version_can_run_says_so(
     await stage.agent([calls(("sleep", {"seconds": 3})), says("ok")])
     await stage.task()
     status = await stage.until_phase("one", "Waiting")
-    await as_worker("one", checkpoint={**status["checkpoint"], "schema": 2})
+    await as_worker("one", journal={**status["journal"], "schema": 2})
     await stage.until("one", lambda status: "newer version (schema 2" in status["summary"], "explained")
 
 
@@ -97,7 +97,7 @@ async def test_a_task_whose_status_was_changed_by_hand_under_its_owner_ends_and_
     await stage.task()
     await started(ledger, "once")
     status = await stage.until("one", lambda status: status["unresolved"], "under way")
-    await as_worker("one", checkpoint={**status["checkpoint"], "head": "0" * 64})
+    await as_worker("one", journal={**status["journal"], "head": "0" * 64})
     status = await stage.until_phase("one", "Failed")
     assert "changed from outside" in status["summary"]
     assert [effect["call"] for effect in status["unresolved"]] == [1]

@@ -89,7 +89,7 @@ async def test_a_call_that_arrives_after_its_owner_lost_the_task_is_refused_by_a
             processes.controller()
             first = processes.worker()
             async with asyncio.timeout(20):
-                await late.holding.wait()
+                await late.owned.wait()
             first.kill9()
             processes.worker(first.name, pod_uid=first.pod_uid)
             await stage.done()

@@ -397,14 +397,14 @@ async def test_a_journal_of_a_newer_version_is_left_alone_and_nothing_crashes(
     await stage.agent([says("ok")])
     await stage.task("newer", desired="Pause")
     checkpoint = {"schema": 2, "next": 1, "head": "f" * 64, "entries": ['{"k":"from the future"}']}
-    await as_worker("newer", checkpoint=checkpoint, epoch=1, run="7f1f2c86-6a2c-4a3e-8a58-0d6f8a4cf7ce")
+    await as_worker("newer", journal=checkpoint, epoch=1, run="7f1f2c86-6a2c-4a3e-8a58-0d6f8a4cf7ce")
     controller, worker = processes.controller(), processes.worker()
     await stage.patch_task("newer", desired="Run")
     await stage.task("ours")
     await stage.done("ours")
     # Five seconds after its creation the controller says why it is still pending: by then all have had their chance.
     status = await stage.until("newer", lambda status: status.get("summary"), "explained")
-    assert (status["phase"], status["epoch"], status["checkpoint"]) == ("Pending", 1, checkpoint)
+    assert (status["phase"], status["epoch"], status["journal"]) == ("Pending", 1, checkpoint)
     assert controller.running and worker.running
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from aura_operator.core.entries import ModelAnswered, Result
 from aura_operator.core.transcript import Inline, Secret, Stored
-from aura_operator.store.client import Selection
+from aura_operator.store.interface import Selection
 from aura_operator.store.resources import CHECKPOINTS
 from aura_operator.testing.proxy_rules import SeenRequest
 from aura_operator.testing.proxy_thread import ProxyThread
@@ -101,12 +101,14 @@ async def test_five_hundred_steps_of_ten_kilobytes_stay_small_and_flat(
 
 async def _all_checkpoints(stage: Stage) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    more: str | None = None
+    continue_token: str | None = None
     while True:
-        page = await stage.store.list(Selection(resource=CHECKPOINTS, namespace=stage.namespace), more=more)
+        page = await stage.store.list(
+            Selection(resource=CHECKPOINTS, namespace=stage.namespace), continue_token=continue_token
+        )
         found += page.items
-        more = page.more
-        if more is None:
+        continue_token = page.continue_token
+        if continue_token is None:
             return found
 
 

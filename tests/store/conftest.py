@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from aura_operator.store.clock import SystemClock
+from aura_operator.clock import SystemClock
 from aura_operator.store.kube import KubeStore
 from aura_operator.store.resources import Ref
 from aura_operator.testing.faulty import Call, FaultyStore, LoseAnswer, Predicate, calls

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from aura_operator.clock import SystemClock
 from aura_operator.errors import ContentRejectedError, ForbiddenError, NotFoundError, OutcomeUnknownError, StoreError
 from aura_operator.store import kube
-from aura_operator.store.client import Selection, put
-from aura_operator.store.clock import SystemClock
 from aura_operator.store.commit import commit
-from aura_operator.store.contract import Write
 from aura_operator.store.follow import Change, Seen, follow
+from aura_operator.store.interface import Selection, add
 from aura_operator.store.kube import KubeStore, configuration_of
-from aura_operator.store.overflow import ensure_through, payload_object, read_stored
+from aura_operator.store.overflow import create_retrying, payload_object, read_stored
 from aura_operator.store.resources import CHECKPOINTS, REVISIONS, TASKS, Ref, Resource, new
+from aura_operator.store.task_writes import Write
 from aura_operator.store.view import task_view
 from aura_operator.testing.proxy import FaultProxy
 from aura_operator.testing.proxy_rules import (
@@ -33,7 +33,7 @@ from aura_operator.testing.proxy_rules import (
     SwallowAnswer,
     matching,
 )
-from aura_operator.testing.store_checks_writes import WRITES, A, B, Ground, append, claim, holding, orphan
+from aura_operator.testing.store_checks_writes import WRITES, A, B, Ground, append, claim, orphan, owned
 from hack.install import NAMESPACE
 from hack.kubectl import Kubectl
 from tests.conftest import AnyCluster
@@ -113,7 +113,7 @@ async def test_an_overflow_object_is_created_once(ground: Ground, proxy: FaultPr
     creations = matching(method="POST", path="/auracheckpoints$")
     proxy.add(fault, creations, nth=1)
     async with asyncio.timeout(15):
-        await ensure_through(ground.store, CHECKPOINTS, manifest, ground.clock)
+        await create_retrying(ground.store, CHECKPOINTS, manifest, ground.clock)
         await proxy.wait_seen(creations, count=len(proxy.seen(creations)))
     assert [exchange.status for exchange in proxy.seen(creations)].count(201) == 1
     assert await read_stored(ground.store, ground.namespace, stored, ground.clock) == "log line\n" * 1000
@@ -122,7 +122,7 @@ async def test_an_overflow_object_is_created_once(ground: Ground, proxy: FaultPr
 @pytest.mark.behaviour(9)
 async def test_a_write_waits_an_outage_out(ground: Ground, proxy: FaultProxy) -> None:
     task = await ground.claimed()
-    write = append(holding(task, A), '{"k":"x"}')
+    write = append(owned(task, A), '{"k":"x"}')
     await proxy.down()
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         writing = group.create_task(commit(ground.store, write, ground.clock))
@@ -136,7 +136,7 @@ async def test_a_write_waits_an_outage_out(ground: Ground, proxy: FaultProxy) ->
 async def test_a_write_that_was_held_for_too_long_lands_nowhere(ground: Ground, proxy: FaultProxy) -> None:
     """The stale owner's request is on its way while the task is taken over: it arrives and changes nothing."""
     task = await ground.claimed()
-    late = append(holding(task, A), '{"k":"late"}')
+    late = append(owned(task, A), '{"k":"late"}')
     proxy.log.clear()
     proxy.add(Delay(seconds=3 * REQUEST_SECONDS), patches_of(late), nth=1)
     with pytest.raises(OutcomeUnknownError):
@@ -251,10 +251,10 @@ async def test_an_unknown_kind_is_not_found(ground: Ground) -> None:
 
 async def test_a_stale_version_is_a_test_that_failed(ground: Ground) -> None:
     task = await ground.task()
-    stale = put("/metadata/resourceVersion", task.manifest["metadata"]["resourceVersion"])
-    await ground.user_store.patch(task.ref, [put("/spec/priority", 1)])
+    stale = add("/metadata/resourceVersion", task.manifest["metadata"]["resourceVersion"])
+    await ground.user_store.patch(task.ref, [add("/spec/priority", 1)])
     with pytest.raises(StoreError) as caught:
-        await ground.user_store.patch(task.ref, [stale, put("/spec/priority", 2)])
+        await ground.user_store.patch(task.ref, [stale, add("/spec/priority", 2)])
     assert caught.value.reason == "TestFailed"
 
 
@@ -268,7 +268,7 @@ async def test_rights_that_are_missing_are_waited_for_not_taken_for_refused_cont
         await stranger.get(task.ref)
     await stranger.aclose()
     with pytest.raises(ForbiddenError):
-        await ground.store.patch(task.ref, [put("/spec/priority", 2)])  # the operator doesn't edit what users want
+        await ground.store.patch(task.ref, [add("/spec/priority", 2)])  # the operator doesn't edit what users want
 
 
 async def test_a_server_that_is_gone_leaves_the_outcome_unknown(ground: Ground, proxy: FaultProxy) -> None:

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from aura_operator.errors import OutcomeUnknownError, UnavailableError, WatchExpiredError
-from aura_operator.store.client import Selection, WatchEvent, WatchKind, put
 from aura_operator.store.follow import Change, follow
+from aura_operator.store.interface import Selection, WatchEvent, WatchKind, add
 from aura_operator.store.resources import TASKS, Manifest, Ref, new
 from aura_operator.store.view import task_ref
 from aura_operator.testing.clock import FakeClock, virtual_time
@@ -69,7 +69,7 @@ async def delete(memory: MemoryStore, name: str) -> None:
 
 
 async def set_phase(memory: MemoryStore, ref: Ref, phase: str) -> None:
-    await memory.patch(ref, [put("/status/phase", phase)], subresource="status")
+    await memory.patch(ref, [add("/status/phase", phase)], subresource="status")
 
 
 def requests(store: FaultyStore, *methods: str) -> int:
@@ -174,7 +174,7 @@ async def test_bookmarks_keep_a_quiet_watch_from_expiring() -> None:
     async with following(store, PENDING, clock) as follower:
         other = await create(memory, "other")
         await set_phase(memory, task_ref("n", "other"), "Waiting")
-        await memory.patch(task_ref("n", "other"), [put("/spec/priority", 1)])
+        await memory.patch(task_ref("n", "other"), [add("/spec/priority", 1)])
         memory.bookmark()
         await clock.advance(MINUTE)
         memory.compact()

@@ -14,15 +14,15 @@ from aura_operator.errors import (
     ConflictError,
     ContentRejectedError,
     NotFoundError,
+    PreconditionFailedError,
     StoreError,
-    TestFailedError,
     WatchExpiredError,
 )
+from aura_operator.store.approval_writes import settle_approval
 from aura_operator.store.approvals import PENDING, approval_view
-from aura_operator.store.client import Op, Selection, Store, WatchEvent, WatchKind, put, remove, test
+from aura_operator.store.interface import Op, Selection, Store, WatchEvent, WatchKind, add, expect, remove
 from aura_operator.store.leases import lease_ref, new_lease, renewal, takeover
 from aura_operator.store.resources import CHECKPOINTS, LEASES, TASKS, Manifest, Ref, new
-from aura_operator.store.settling import settle_approval
 from aura_operator.store.view import task_ref
 from aura_operator.testing.store_checks_writes import A, Ground, claim
 
@@ -48,12 +48,12 @@ async def test_metadata_is_the_servers(ground: Ground, store: Store) -> None:
     metadata = created["metadata"]
     assert metadata["uid"] != "chosen" and metadata["generation"] == 1
     assert metadata["creationTimestamp"].endswith("Z")
-    edited = await store.patch(ref(ground), [put("/spec/priority", 5)])
+    edited = await store.patch(ref(ground), [add("/spec/priority", 5)])
     assert edited["metadata"]["generation"] == 2
     assert edited["metadata"]["resourceVersion"] != metadata["resourceVersion"]
-    again = await store.patch(ref(ground), [put("/spec/priority", 5)])
+    again = await store.patch(ref(ground), [add("/spec/priority", 5)])
     assert again["metadata"]["resourceVersion"] == edited["metadata"]["resourceVersion"], "nothing changed"
-    status = await store.patch(ref(ground), [put("/status/summary", "so")], subresource="status")
+    status = await store.patch(ref(ground), [add("/status/summary", "so")], subresource="status")
     assert status["metadata"]["generation"] == 2
 
 
@@ -73,7 +73,7 @@ async def test_the_errors_of_names(ground: Ground, store: Store) -> None:
     with pytest.raises(NotFoundError):
         await store.get(ref(ground, "two"))
     with pytest.raises(NotFoundError):
-        await store.patch(ref(ground, "two"), [put("/spec/priority", 1)])
+        await store.patch(ref(ground, "two"), [add("/spec/priority", 1)])
     with pytest.raises(NotFoundError):
         await store.delete(ref(ground, "two"), uid="any")
     with pytest.raises(NotFoundError):
@@ -87,23 +87,23 @@ async def test_the_errors_of_names(ground: Ground, store: Store) -> None:
 @pytest.mark.parametrize(
     "ops",
     [
-        [test("/spec/input", "other")],
-        [test("/spec/nothing", "x")],
-        [test("/metadata/deletionTimestamp", "x")],
+        [expect("/spec/input", "other")],
+        [expect("/spec/nothing", "x")],
+        [expect("/metadata/deletionTimestamp", "x")],
         [remove("/spec/nothing")],
         [Op("replace", "/spec/nothing/deep", 1)],
-        [put("/spec/nothing/deep", 1)],
-        [put("/spec/steering/7", {"id": "a", "text": "b"})],
-        [test("/spec/steering/0/text", "other")],
+        [add("/spec/nothing/deep", 1)],
+        [add("/spec/steering/7", {"id": "a", "text": "b"})],
+        [expect("/spec/steering/0/text", "other")],
     ],
     ids=["value", "missing", "deletion", "remove", "replace", "parent", "index", "in a list"],
 )
 async def test_a_test_or_a_path_that_fails_changes_nothing(ground: Ground, store: Store, ops: list[Op]) -> None:
     await create(ground, "one")
-    await store.patch(ref(ground), [put("/spec/steering/-", {"id": "1", "text": "hello", "by": "alice"})])
+    await store.patch(ref(ground), [add("/spec/steering/-", {"id": "1", "text": "hello", "by": "alice"})])
     before = await store.get(ref(ground))
-    with pytest.raises(TestFailedError):
-        await store.patch(ref(ground), [put("/spec/priority", 50), *ops])
+    with pytest.raises(PreconditionFailedError):
+        await store.patch(ref(ground), [add("/spec/priority", 50), *ops])
     assert await store.get(ref(ground)) == before
 
 
@@ -112,13 +112,13 @@ async def test_json_patch_as_far_as_we_use_it(ground: Ground, store: Store) -> N
     patched = await store.patch(
         ref(ground),
         [
-            test("/spec/sessionRef", None),
-            test("/metadata/deletionTimestamp", None),
-            test("/metadata/annotations/a.example~1b-c", "old"),
-            put("/metadata/annotations/a.example~1b-c", "new"),
-            put("/spec/steering/-", {"id": "1", "text": "first", "by": "alice"}),
-            put("/spec/steering/-", {"id": "2", "text": "second", "by": "alice"}),
-            test("/spec/steering/1/text", "second"),
+            expect("/spec/sessionRef", None),
+            expect("/metadata/deletionTimestamp", None),
+            expect("/metadata/annotations/a.example~1b-c", "old"),
+            add("/metadata/annotations/a.example~1b-c", "new"),
+            add("/spec/steering/-", {"id": "1", "text": "first", "by": "alice"}),
+            add("/spec/steering/-", {"id": "2", "text": "second", "by": "alice"}),
+            expect("/spec/steering/1/text", "second"),
             Op("replace", "/spec/priority", 3),
             Op("replace", "/spec/ttlSecondsAfterFinished", 60),  # adds what isn't there; the RFC would refuse
             remove("/spec/ttlSecondsAfterFinished"),
@@ -132,16 +132,16 @@ async def test_json_patch_as_far_as_we_use_it(ground: Ground, store: Store) -> N
 @pytest.mark.parametrize(
     ("ops", "subresource"),
     [
-        ([put("/spec/input", "another")], None),
-        ([put("/spec/priority", 1000)], None),
-        ([put("/spec/unknown", 1)], None),
-        ([put("/status/unknown", 1)], "status"),
-        ([put("/status/phase", "Sleeping")], "status"),
-        ([put("/status/epoch", -1)], "status"),
-        ([put("/status/phase", "Running")], "status"),
-        ([put("/status/owner", {"worker": "w", "incarnation": "i", "since": "2027-01-01T00:00:00Z"})], "status"),
-        ([put("/status/waitingFor", [{"kind": "Timer"}])], "status"),
-        ([put("/status/summary", "x" * 2000)], "status"),
+        ([add("/spec/input", "another")], None),
+        ([add("/spec/priority", 1000)], None),
+        ([add("/spec/unknown", 1)], None),
+        ([add("/status/unknown", 1)], "status"),
+        ([add("/status/phase", "Sleeping")], "status"),
+        ([add("/status/epoch", -1)], "status"),
+        ([add("/status/phase", "Running")], "status"),
+        ([add("/status/owner", {"worker": "w", "incarnation": "i", "since": "2027-01-01T00:00:00Z"})], "status"),
+        ([add("/status/waitingFor", [{"kind": "Timer"}])], "status"),
+        ([add("/status/summary", "x" * 2000)], "status"),
     ],
     ids=lambda value: value[0].path if isinstance(value, list) else "",
 )
@@ -169,28 +169,28 @@ async def test_what_is_too_large_is_refused_before_it_is_sent(ground: Ground, st
         await store.create(TASKS, new(TASKS, ground.namespace, "big", spec=SPEC | {"input": "x" * 1_000_001}))
     await create(ground, "one")
     with pytest.raises(ContentRejectedError, match="too large"):
-        await store.patch(ref(ground), [put("/status/summary", "x" * 1_000_001)], subresource="status")
+        await store.patch(ref(ground), [add("/status/summary", "x" * 1_000_001)], subresource="status")
 
 
 async def test_a_kind_without_status_has_no_such_endpoint(ground: Ground, store: Store) -> None:
     with pytest.raises(NotFoundError):
         await store.patch(
             Ref(resource=CHECKPOINTS, namespace=ground.namespace, name="any"),
-            [put("/status", {})],
+            [add("/status", {})],
             subresource="status",
         )
 
 
 async def test_the_fields_that_the_server_knows(ground: Ground, store: Store) -> None:
     assert {"agentRef", "desired", "steering"} <= await store.fields(TASKS, "spec")
-    assert {"phase", "checkpoint", "lastEnd"} <= await store.fields(TASKS, "status")
+    assert {"phase", "journal", "lastEnd"} <= await store.fields(TASKS, "status")
     assert "owner" not in await store.fields(TASKS, "spec")
 
 
 async def test_a_vote_is_filed_under_its_voters_name(ground: Ground, store: Store) -> None:
     approval = await ground.approval(await ground.task(), approvers={"users": ["bob", "admin", "tester"]})
     reason = 'if a < b && "c"'  # a server escapes such signs, and can't compare them in a test
-    voted = await store.patch(approval, [put("/spec/decision", {"approved": True, "reason": reason})])
+    voted = await store.patch(approval, [add("/spec/decision", {"approved": True, "reason": reason})])
     assert "decision" not in voted["spec"]
     (vote,) = voted["spec"]["decisions"].values()
     assert vote == {"approved": True, "reason": reason}
@@ -207,7 +207,7 @@ async def test_an_approval_is_not_settled_by_who_has_not_seen_all_votes(ground: 
     view = approval_view(unvoted)
     decision = judge(view.terms, view.votes, view.terms.expires_at)
     assert decision is not None and "nobody answered" in decision.reason
-    await store.patch(approval, [put("/spec/decision", {"approved": True, "reason": "at the last moment"})])
+    await store.patch(approval, [add("/spec/decision", {"approved": True, "reason": "at the last moment"})])
     with pytest.raises(ConflictError):
         await ground.do(settle_approval(view.ref, view.uid, decision, votes=view.count, now=1.0, judged=unvoted))
     assert approval_view(await store.get(approval)).phase == PENDING
@@ -254,15 +254,15 @@ async def test_pages_show_one_moment(ground: Ground, store: Store) -> None:
     selection = Selection(resource=TASKS, namespace=ground.namespace)
     first = await store.list(selection, limit=2)
     await create(ground, "t0a")
-    second = await store.list(selection, limit=2, more=first.more)
-    last = await store.list(selection, limit=2, more=second.more)
+    second = await store.list(selection, limit=2, continue_token=first.more)
+    last = await store.list(selection, limit=2, continue_token=second.more)
     assert [item["metadata"]["name"] for page in (first, second, last) for item in page.items] == [
         f"t{number}" for number in range(5)
     ]
     assert last.more is None
     assert first.resource_version == second.resource_version == last.resource_version
     with pytest.raises((WatchExpiredError, ContentRejectedError)):
-        await store.list(selection, more="nonsense")
+        await store.list(selection, continue_token="nonsense")
 
 
 # Watches
@@ -283,7 +283,7 @@ async def test_a_watch_tells_of_coming_changing_leaving_and_going(ground: Ground
     selection = Selection(resource=TASKS, namespace=ground.namespace, fields="status.phase=Pending")
     version = (await store.list(selection)).resource_version
     created = await create(ground, "one")
-    await store.patch(ref(ground), [put("/spec/priority", 1)])
+    await store.patch(ref(ground), [add("/spec/priority", 1)])
     claimed = await ground.do(claim(await ground.view(ref(ground)), A))
     await create(ground, "two")
     two = await store.get(ref(ground, "two"))
@@ -313,9 +313,9 @@ async def test_of_several_takeovers_of_a_lease_one_wins(ground: Ground, store: S
     found = await store.create(LEASES, manifest)
     renewed = await store.patch(lease, renewal("a", 2.0, {"x.example/y": "2"}))
     assert renewed["metadata"]["annotations"] == {"x.example/y": "2"}
-    with pytest.raises(TestFailedError):
+    with pytest.raises(PreconditionFailedError):
         await store.patch(lease, renewal("b", 3.0, {}))
-    with pytest.raises(TestFailedError):
+    with pytest.raises(PreconditionFailedError):
         await store.patch(lease, takeover(found, holder="b", now=3.0, annotations={}))  # renewed since
     results = await asyncio.gather(
         *(store.patch(lease, takeover(renewed, holder=f"h{n}", now=4.0, annotations={})) for n in range(5)),

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 import pytest
 
+from aura_operator.clock import SystemClock
 from aura_operator.core.journal import GENESIS, PREVIOUS_SEGMENTS, SCHEMA, Segment, head_of
 from aura_operator.core.transcript import Stored
 from aura_operator.errors import ContentRejectedError, JournalError, NotFoundError, UnknownSchemaError
-from aura_operator.store.clock import SystemClock
+from aura_operator.store.journal_reads import read_journal
 from aura_operator.store.overflow import (
+    create_retrying,
     ensure,
-    ensure_through,
     payload_object,
     read_secret,
     read_segment,
@@ -23,7 +24,6 @@ from aura_operator.store.overflow import (
     secret_object,
     segment_object,
 )
-from aura_operator.store.recall import read_journal
 from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest, Ref, Resource, owned_by
 from aura_operator.store.view import JournalView, TaskView
 from aura_operator.testing.faulty import Call, FaultyStore
@@ -50,16 +50,16 @@ async def test_a_payload_is_written_once_by_whoever_and_read_back(ground: Ground
     stored, manifest = payload_object(task, text)
     again, same = payload_object(task, text)
     assert (stored, manifest) == (again, same), "whoever writes it writes the same"
-    await ensure_through(ground.store, CHECKPOINTS, manifest, ground.clock)
-    await ensure_through(ground.store, CHECKPOINTS, manifest, ground.clock)
+    await create_retrying(ground.store, CHECKPOINTS, manifest, ground.clock)
+    await create_retrying(ground.store, CHECKPOINTS, manifest, ground.clock)
     assert await read_stored(ground.store, ground.namespace, stored, ground.clock) == text
 
 
 async def test_a_secret_is_written_once_and_read_back(ground: Ground) -> None:
     secret, manifest = secret_object(await owner(ground), "hunter2 €", "nonce")
     assert "hunter2" not in secret.name
-    await ensure_through(ground.store, SECRETS, manifest, ground.clock)
-    await ensure_through(ground.store, SECRETS, manifest, ground.clock)
+    await create_retrying(ground.store, SECRETS, manifest, ground.clock)
+    await create_retrying(ground.store, SECRETS, manifest, ground.clock)
     assert await read_secret(ground.store, ground.namespace, secret, ground.clock) == "hunter2 €"
 
 
@@ -71,7 +71,7 @@ async def test_somebody_elses_object_of_that_name_is_refused_not_used(ground: Gr
     for foreign in (foreign_owner, manifest | {"spec": manifest["spec"] | {"data": "theirs"}}):
         created = await ground.user_store.create(CHECKPOINTS, foreign)
         with pytest.raises(ContentRejectedError, match=manifest["metadata"]["name"]):
-            await ensure_through(ground.store, CHECKPOINTS, manifest, ground.clock)
+            await create_retrying(ground.store, CHECKPOINTS, manifest, ground.clock)
         ref = ref_of(CHECKPOINTS, manifest)
         assert (await ground.user_store.get(ref))["spec"] == foreign["spec"]
         await ground.user_store.delete(ref, uid=created["metadata"]["uid"])
@@ -91,7 +91,7 @@ async def test_an_object_that_goes_while_it_is_looked_at_is_made_anew() -> None:
             await memory.delete(ref_of(CHECKPOINTS, manifest), uid=earlier["metadata"]["uid"])
 
     store.before = collect
-    await ensure_through(store, CHECKPOINTS, manifest, clock)
+    await create_retrying(store, CHECKPOINTS, manifest, clock)
     found = await memory.get(ref_of(CHECKPOINTS, manifest))
     assert found["metadata"]["ownerReferences"] == manifest["metadata"]["ownerReferences"]
 
@@ -101,7 +101,7 @@ async def test_somebody_elses_secret_without_any_content_is_refused_too(ground: 
     foreign = {name: value for name, value in manifest.items() if name != "data"}
     await ground.user_store.create(SECRETS, foreign)
     with pytest.raises(ContentRejectedError, match="another owner or content"):
-        await ensure_through(ground.store, SECRETS, manifest, ground.clock)
+        await create_retrying(ground.store, SECRETS, manifest, ground.clock)
     with pytest.raises(JournalError, match="changed from outside"):
         await read_secret(ground.store, ground.namespace, secret, ground.clock)
 
@@ -276,5 +276,5 @@ async def test_a_newer_journal_is_left_alone(ground: Ground) -> None:
 
 async def test_a_segment_reads_back_as_it_was_written(ground: Ground) -> None:
     segment, manifest = Sealed(await ground.task(), 3).segments[2]
-    await ensure_through(ground.store, CHECKPOINTS, manifest, ground.clock)
+    await create_retrying(ground.store, CHECKPOINTS, manifest, ground.clock)
     assert await read_segment(ground.store, ground.namespace, manifest["metadata"]["name"], ground.clock) == segment

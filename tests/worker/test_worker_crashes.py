@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from aura_operator.core.lifecycle import Phase
-from aura_operator.store.recall import read_journal
+from aura_operator.store.journal_reads import read_journal
 from aura_operator.testing.clock import run_virtual, virtual_time
 from tests.worker.world import World
 

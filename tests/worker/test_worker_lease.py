@@ -11,7 +11,7 @@ import pytest
 from aura_operator.core.instants import from_text
 from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_SECONDS
 from aura_operator.errors import FencedError, NotFoundError, OutcomeUnknownError, UnavailableError
-from aura_operator.store.client import put
+from aura_operator.store.interface import add
 from aura_operator.store.leases import FREE_SLOTS, lease_ref, lease_view, new_lease
 from aura_operator.store.resources import LEASES, Manifest
 from aura_operator.testing.clock import FakeClock, virtual_time
@@ -198,7 +198,7 @@ async def test_a_lease_that_is_anothers_fences_and_is_left_alone() -> None:
     desk = Desk()
     lease = desk.lease()
     await lease.acquire()
-    await desk.memory.patch(REF, [put("/spec/holderIdentity", "pod-1.b")])
+    await desk.memory.patch(REF, [add("/spec/holderIdentity", "pod-1.b")])
     await fenced(lease)
     assert await desk.holder() == "pod-1.b"
 

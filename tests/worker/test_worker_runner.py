@@ -11,8 +11,8 @@ import pytest
 from aura_operator.core.lifecycle import Phase
 from aura_operator.errors import OutcomeUnknownError
 from aura_operator.store.approvals import approval_ref
-from aura_operator.store.client import put
-from aura_operator.store.recall import read_journal
+from aura_operator.store.interface import add
+from aura_operator.store.journal_reads import read_journal
 from aura_operator.store.resources import APPROVALS, new
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Refuse
@@ -132,7 +132,7 @@ async def test_a_cancel_stops_a_running_call_and_what_came_of_it_is_recorded() -
     async with at_work([("s__once",), ("s__once",)], tool_seconds=100.0) as (world, first):
         await first.reached("in s__once")
         began = world.clock.boot()
-        await world.memory.patch(ONE, [put("/spec/desired", "Cancel")])
+        await world.memory.patch(ONE, [add("/spec/desired", "Cancel")])
         status = await world.ended()
         assert world.clock.boot() - began < 1
     assert (status["phase"], world.starts("s__once")) == ("Cancelled", 1)
@@ -146,7 +146,7 @@ async def test_a_parked_task_is_cancelled_too_and_its_approval_withdrawn() -> No
     async with at_work([("s__approved",)]) as (world, _):
         world.answering = False
         await phase(world, Phase.WAITING)
-        await world.memory.patch(ONE, [put("/spec/desired", "Cancel")])
+        await world.memory.patch(ONE, [add("/spec/desired", "Cancel")])
         status = await world.ended()
         await world.clock.advance(5)
         approval = await world.memory.get(approval_ref(NAMESPACE, "one-1"))
@@ -159,12 +159,12 @@ async def test_a_parked_task_is_cancelled_too_and_its_approval_withdrawn() -> No
 async def test_a_pause_stops_before_the_next_step_and_run_goes_on() -> None:
     async with at_work([("s__once",), ("s__once",)], tool_seconds=10.0) as (world, first):
         await first.reached("in s__once")
-        await world.memory.patch(ONE, [put("/spec/desired", "Pause")])
+        await world.memory.patch(ONE, [add("/spec/desired", "Pause")])
         await phase(world, Phase.WAITING)
         await world.clock.advance(600)
         assert world.starts("s__once") == 1, "the running call came to its end, the next wasn't started"
         assert (await world.status()).get("owner") is None
-        await world.memory.patch(ONE, [put("/spec/desired", "Run")])
+        await world.memory.patch(ONE, [add("/spec/desired", "Run")])
         status = await world.ended()
     assert (status["phase"], world.starts("s__once")) == ("Succeeded", 2)
 
@@ -175,7 +175,7 @@ async def test_a_message_interrupts_a_sleep_and_is_seen_once() -> None:
     async with at_work([("sleep",)]) as (world, _):
         await phase(world, Phase.WAITING)
         began = world.clock.boot()
-        await world.memory.patch(ONE, [put("/spec/steering/-", {"id": "1", "text": "hurry", "by": "alice"})])
+        await world.memory.patch(ONE, [add("/spec/steering/-", {"id": "1", "text": "hurry", "by": "alice"})])
         status = await world.ended()
         assert world.clock.boot() - began < 10
     assert (status["phase"], status["steering"]) == ("Succeeded", {"consumed": 1})
@@ -190,7 +190,7 @@ async def test_calls_side_by_side_don_t_wait_for_the_one_that_needs_approval() -
         await phase(world, Phase.WAITING)
         assert (world.starts("s__read"), world.starts("s__once"), world.starts("s__approved")) == (1, 1, 0)
         await world.memory.patch(
-            approval_ref(NAMESPACE, "one-2"), [put("/spec/decision", {"approved": True, "reason": "ok"})]
+            approval_ref(NAMESPACE, "one-2"), [add("/spec/decision", {"approved": True, "reason": "ok"})]
         )
         status = await world.ended()
     assert (status["phase"], world.starts("s__approved")) == ("Succeeded", 1)
@@ -203,7 +203,7 @@ async def test_a_denied_call_is_never_made() -> None:
         world.answering = False
         await phase(world, Phase.WAITING)
         await world.memory.patch(
-            approval_ref(NAMESPACE, "one-1"), [put("/spec/decision", {"approved": False, "reason": "not now"})]
+            approval_ref(NAMESPACE, "one-1"), [add("/spec/decision", {"approved": False, "reason": "not now"})]
         )
         status = await world.ended()
     assert (status["phase"], world.ledger) == ("Succeeded", [])

@@ -12,17 +12,17 @@ import pytest
 from aura_operator.core.journal import INLINE_LIMIT_BYTES, head_of
 from aura_operator.core.lifecycle import Phase, WaitKind
 from aura_operator.errors import FencedError, NotFoundError, OutcomeUnknownError, UnavailableError
-from aura_operator.store import contract
-from aura_operator.store.client import put
-from aura_operator.store.contract import Growth, Holding, Write
+from aura_operator.store import task_writes
+from aura_operator.store.interface import add
+from aura_operator.store.journal_reads import read_journal
 from aura_operator.store.overflow import payload_object
-from aura_operator.store.recall import read_journal
 from aura_operator.store.resources import CHECKPOINTS, TASKS, Manifest
+from aura_operator.store.task_writes import JournalDelta, OwnedTask, Write
 from aura_operator.store.view import TaskView, Wait, task_view
 from aura_operator.testing.clock import FakeClock, virtual_time
 from aura_operator.testing.faulty import Call, FaultyStore, Late, LoseAnswer, Refuse, Slow, calls
 from aura_operator.testing.memory import MemoryStore
-from aura_operator.testing.store_checks_writes import A, B, Ground, claim, holding, orphan
+from aura_operator.testing.store_checks_writes import A, B, Ground, claim, orphan, owned
 from aura_operator.worker.writer import LINGER_SECONDS, JournalWriter
 
 PATCHES = calls("patch", TASKS)
@@ -36,7 +36,7 @@ class Desk:
         self.memory = MemoryStore(self.clock)
         self.store = FaultyStore(self.memory, self.clock)
         self.ground = Ground(store=self.memory, user_store=self.memory, clock=self.clock, namespace="n")
-        self.extras: dict[str, object] = {}
+        self.fields: dict[str, object] = {}
         self.answers: list[Manifest] = []
         self.extras_taken: list[int] = []
 
@@ -47,16 +47,16 @@ class Desk:
             self.store,
             self.clock,
             self.task.manifest,
-            holding(self.task, A),
+            owned(self.task, A),
             segments=segments,
-            extras=self._extras,
+            fields=self._fields,
             answered=self.answers.append,
         )
         return self.writer
 
-    def _extras(self) -> dict[str, object]:
+    def _fields(self) -> dict[str, object]:
         self.extras_taken.append(self.writer.recorded)
-        return dict(self.extras)
+        return dict(self.fields)
 
     async def lines(self) -> list[str]:
         """The journal as a recovery would read it."""
@@ -157,16 +157,16 @@ async def test_a_barrier_that_is_given_up_holds_nobody_else_up() -> None:
 async def test_what_is_said_beside_the_journal_is_of_the_moment_of_its_lines_and_sent_only_when_it_changed() -> None:
     desk = Desk()
     async with writing(desk) as writer:
-        desk.extras = {"summary": "one", "unresolved": []}
+        desk.fields = {"summary": "one", "unresolved": []}
         desk.store.add(Slow(seconds=1.0), PATCHES, nth=1)
         writer.record(line(0))
         waiting = asyncio.ensure_future(writer.barrier())
         await desk.clock.advance(0.5)
-        desk.extras = {"summary": "two", "unresolved": []}
+        desk.fields = {"summary": "two", "unresolved": []}
         writer.record(line(1))
         await waiting
         await writer.barrier()
-    told = [(answer["status"]["summary"], answer["status"]["checkpoint"]["next"]) for answer in desk.answers]
+    told = [(answer["status"]["summary"], answer["status"]["journal"]["next"]) for answer in desk.answers]
     assert told == [("one", 2), ("two", 3)]
     paths = [[op.path for op in call.body] for call in desk.patches()]
     assert "/status/unresolved" in paths[0] and "/status/unresolved" not in paths[1]
@@ -197,7 +197,7 @@ async def test_entries_over_the_limit_are_sealed_and_the_status_stays_small() ->
             writer.record(line(number, 1000))
             await writer.barrier()
             status = (await desk.ground.read(desk.task.ref))["status"]
-            assert sum(map(len, status["checkpoint"]["entries"])) <= INLINE_LIMIT_BYTES
+            assert sum(map(len, status["journal"]["entries"])) <= INLINE_LIMIT_BYTES
         assert (await desk.lines())[1:] == [line(number, 1000) for number in range(60)]
         segments, _ = await read_journal(desk.memory, await desk.ground.view(desk.task.ref), desk.clock)
         names = [part.name for part in segments]
@@ -308,7 +308,7 @@ async def test_an_orphaned_task_fences_its_writer_even_before_anybody_claims_it(
 async def test_a_users_edit_neither_fences_nor_is_missed() -> None:
     desk = Desk()
     async with writing(desk) as writer:
-        await desk.memory.patch(desk.task.ref, [put("/spec/desired", "Cancel")])
+        await desk.memory.patch(desk.task.ref, [add("/spec/desired", "Cancel")])
         writer.record(line(0))
         await writer.barrier()
         assert desk.answers[-1]["spec"]["desired"] == "Cancel"
@@ -317,9 +317,9 @@ async def test_a_users_edit_neither_fences_nor_is_missed() -> None:
 # The end of an ownership
 
 
-def parking(holding: Holding, growth: Growth) -> Write:
+def parking(owned: OwnedTask, delta: JournalDelta) -> Write:
     wait = Wait(kind=WaitKind.TIMER, name="nap", until=1.0)
-    return contract.park(holding, growth, waiting_for=[wait], fired=(), now=1.0, extras={})
+    return task_writes.park(owned, delta, waiting_for=[wait], fired=(), now=1.0, fields={})
 
 
 @virtual_time

@@ -17,7 +17,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from aura_operator.agent import reply
 from aura_operator.agent.conversation import Conversation
 from aura_operator.agent.model import ModelClient, ModelTurn
-from aura_operator.agent.specs import CallStatus, ToolOutcome, ToolSpec
+from aura_operator.agent.specs import Outcome, ToolOutcome, ToolSpec
 from aura_operator.agent.tools import Toolbox
 from aura_operator.api.agent import AgentSpec
 from aura_operator.controller.approvals import ApprovalReconciler
@@ -30,21 +30,21 @@ from aura_operator.core.entries import Usage
 from aura_operator.core.ownership import Owner, incarnation_of
 from aura_operator.core.transcript import Item, ModelReply
 from aura_operator.store.approvals import PENDING, approval_view
-from aura_operator.store.client import Selection, put
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.follow import Change, follow
+from aura_operator.store.interface import Selection, add
 from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
 from aura_operator.store.resources import APPROVALS, LEASES, TASKS, Manifest, Ref, new
 from aura_operator.store.view import TaskView, task_ref, task_view
 from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.faulty import Call, FaultyStore
 from aura_operator.testing.memory import MemoryStore
-from aura_operator.worker.admission import take
-from aura_operator.worker.claims import takeable
-from aura_operator.worker.equipment import Equipment, EquipmentPool
+from aura_operator.worker.candidates import takeable
+from aura_operator.worker.intake import take
 from aura_operator.worker.lease import WorkerLease
+from aura_operator.worker.live import WorkerContext
 from aura_operator.worker.runner import Runner
-from aura_operator.worker.taskrun import Means
+from aura_operator.worker.runtime import AgentRuntime, RuntimePool
 
 NAMESPACE, HOME = "n", "aura-system"
 ONE = task_ref(NAMESPACE, "one")
@@ -158,7 +158,7 @@ class World:
         vote = {"approved": True, "reason": "ok"}
         if view.request.kind.value == "InDoubt":
             vote["choice"] = self.choice
-        await self.memory.patch(view.ref, [put("/spec/decision", vote)])
+        await self.memory.patch(view.ref, [add("/spec/decision", vote)])
 
     async def _look(self, ref: Ref) -> None:
         await (self._tasks.look(ref) if ref.resource == TASKS else self._approvals.look(ref))
@@ -203,7 +203,7 @@ class Life:
             pod_owner=None,
             free_slots=lambda: 8,
         )
-        self.means = Means(
+        self.context = WorkerContext(
             store=self.store,
             clock=world.clock,
             lease=self.lease,
@@ -263,7 +263,7 @@ class Life:
             async for seen in follow(world.memory, selection, world.clock):
                 if seen.change is Change.SET and takeable(task := task_view(seen.object)):
                     await take(
-                        self.means, cast(EquipmentPool, self), task, "sre-1", missing=None, running=self._running
+                        self.context, cast(RuntimePool, self), task, "sre-1", missing=None, running=self._running
                     )
                 if self.draining:
                     break
@@ -280,9 +280,9 @@ class Life:
         self.runner = runner
 
     @asynccontextmanager
-    async def use(self, namespace: str, revision: str) -> AsyncIterator[Equipment]:
-        """The part of EquipmentPool that admission uses."""
-        yield Equipment(
+    async def use(self, namespace: str, revision: str) -> AsyncIterator[AgentRuntime]:
+        """The part of RuntimePool that admission uses."""
+        yield AgentRuntime(
             spec=AGENT,
             model=cast(ModelClient, _Model(self.world)),
             toolbox=cast(Toolbox, _Tools(self)),
@@ -376,4 +376,4 @@ class _Tools:
         await life.point(f"in {tool}")
         await life.world.clock.sleep(life.world.tool_seconds)
         await life.point(f"after {tool}")
-        return ToolOutcome(status=CallStatus.OK, text=f"{tool} {arguments}", size_bytes=1)
+        return ToolOutcome(status=Outcome.OK, text=f"{tool} {arguments}", size_bytes=1)

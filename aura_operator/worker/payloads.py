@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import uuid
 
+from aura_operator.clock import Clock
 from aura_operator.core.journal import PAYLOAD_LIMIT_BYTES
 from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, Secret, Stored, ToolReturn
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
+from aura_operator.store.interface import Store
 from aura_operator.store.overflow import payload_object, read_secret, read_stored, secret_object
 from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest
 from aura_operator.worker.writer import Objects
@@ -16,7 +16,7 @@ from aura_operator.worker.writer import Objects
 READS_AT_ONCE = 16
 
 
-class Contents:
+class Payloads:
     """Texts by the name of the object that holds them."""
 
     def __init__(self, task: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""The writes on an approval's status: how many have voted, and how it ended. Conditional, as those of contract.py."""
+"""The writes on an approval's status: how many have voted, and how it ended. Conditional, as in task_writes.py."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 from aura_operator.core.absorb import Decision
 from aura_operator.core.instants import to_second_text
 from aura_operator.store.approvals import PENDING
-from aura_operator.store.client import put, test
-from aura_operator.store.contract import Write, puts, same
+from aura_operator.store.interface import add, expect
 from aura_operator.store.resources import Manifest, Ref
+from aura_operator.store.task_writes import Write, puts, same
 
 
 def settle_approval(
@@ -29,8 +29,8 @@ def settle_approval(
     if decision.choice is not None:
         settled["choice"] = decision.choice.value
     # Not the votes themselves: a server compares texts as they are escaped, so words with < or & would never be equal.
-    unchanged = () if judged is None else (test("/metadata/generation", judged["metadata"]["generation"]),)
-    ops = (*same(uid), test("/status/phase", PENDING), *unchanged, *puts(settled))
+    unchanged = () if judged is None else (expect("/metadata/generation", judged["metadata"]["generation"]),)
+    ops = (*same(uid), expect("/status/phase", PENDING), *unchanged, *puts(settled))
     return Write(
         name="settle", ref=ref, ops=ops, landed=lambda manifest: manifest["status"]["phase"] == decision.verdict.value
     )
@@ -38,7 +38,7 @@ def settle_approval(
 
 def count_votes(ref: Ref, uid: str, votes: str) -> Write:
     """Shows how many have voted while an approval is open."""
-    ops = (*same(uid), test("/status/phase", PENDING), put("/status/votes", votes))
+    ops = (*same(uid), expect("/status/phase", PENDING), add("/status/votes", votes))
 
     def landed(manifest: Manifest) -> bool:
         return bool(manifest["status"].get("votes") == votes)

@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aura_operator.clock import Clock
 from aura_operator.core.codec import decode
 from aura_operator.core.entries import Entry
 from aura_operator.core.journal import GENESIS, SCHEMA, Segment, verified
 from aura_operator.errors import JournalError, UnknownSchemaError
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
+from aura_operator.store.interface import Store
 from aura_operator.store.overflow import read_segment
 from aura_operator.store.view import TaskView
 

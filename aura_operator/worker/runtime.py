@@ -18,12 +18,12 @@ from aura_operator.agent.model_settings import ModelSettings
 from aura_operator.agent.specs import ServerSpec, ToolSpec, Transport
 from aura_operator.agent.tools import Toolbox
 from aura_operator.api.agent import AgentSpec, McpServer, StdioServer, StreamableHttpServer
+from aura_operator.clock import Clock
 from aura_operator.core.decide import Limits
 from aura_operator.core.effects import ToolPolicy, ToolRule, policy_for
 from aura_operator.errors import ConfigurationError, NotFoundError
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
-from aura_operator.store.commit import read_through
+from aura_operator.store.commit import get_retrying
+from aura_operator.store.interface import Store
 from aura_operator.store.resources import SECRETS, Ref
 from aura_operator.worker.revision import read_revision
 
@@ -32,7 +32,7 @@ SPECS_KEPT = 256
 
 
 @dataclass(slots=True, kw_only=True)
-class Equipment:
+class AgentRuntime:
     """The tools and the model of one agent revision; shared by the tasks that run it."""
 
     spec: AgentSpec
@@ -63,40 +63,40 @@ class Equipment:
         await self.model.aclose()
 
 
-class EquipmentPool:
-    """Equipment by revision, kept for a while after its last task."""
+class RuntimePool:
+    """AgentRuntime by revision, kept for a while after its last task."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._kept: dict[tuple[str, str, str], Equipment] = {}
+        self._kept: dict[tuple[str, str, str], AgentRuntime] = {}
         self._specs: dict[tuple[str, str], AgentSpec] = {}
         self._idle_since: dict[tuple[str, str, str], float] = {}
         self._building = asyncio.Lock()
 
     @asynccontextmanager
-    async def use(self, namespace: str, revision: str) -> AsyncIterator[Equipment]:
-        """The equipment of a revision, for the time of the block. Raises ConfigurationError."""
+    async def use(self, namespace: str, revision: str) -> AsyncIterator[AgentRuntime]:
+        """The runtime of a revision, for the time of the block. Raises ConfigurationError."""
         async with self._building:
             await self._sweep()
             spec = await self._spec(namespace, revision)
             secrets, version = await self._secrets(namespace, spec)
             key = (namespace, revision, version)
-            equipment = self._kept.get(key)
-            if equipment is None:
-                equipment = self._kept[key] = build(spec, secrets)
-            equipment.users += 1
+            runtime = self._kept.get(key)
+            if runtime is None:
+                runtime = self._kept[key] = build(spec, secrets)
+            runtime.users += 1
             self._idle_since.pop(key, None)
         try:
-            yield equipment
+            yield runtime
         finally:
-            equipment.users -= 1
-            if equipment.users == 0:
+            runtime.users -= 1
+            if runtime.users == 0:
                 self._idle_since[key] = self._clock.boot()
 
     async def aclose(self) -> None:
-        for equipment in self._kept.values():
-            await equipment.aclose()
+        for runtime in self._kept.values():
+            await runtime.aclose()
         self._kept.clear()
 
     async def _spec(self, namespace: str, revision: str) -> AgentSpec:
@@ -123,7 +123,7 @@ class EquipmentPool:
         versions: list[str] = []
         for name in sorted(names):
             try:
-                found = await read_through(
+                found = await get_retrying(
                     self._store, Ref(resource=SECRETS, namespace=namespace, name=name), self._clock
                 )
             except NotFoundError as error:
@@ -138,8 +138,8 @@ class EquipmentPool:
         return secrets, ",".join(versions)
 
 
-def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> Equipment:
-    """The equipment for a spec and its Secrets' contents. Connects to nothing yet."""
+def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> AgentRuntime:
+    """The runtime for a spec and its Secrets' contents. Connects to nothing yet."""
     model = spec.model
     key = model.api_key_secret_ref
     if key is not None and key.key not in secrets[key.name]:
@@ -151,7 +151,7 @@ def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> Equipmen
         settings=dict(model.settings or {}),
         timeout_seconds=float(model.timeout_seconds),
     )
-    return Equipment(
+    return AgentRuntime(
         spec=spec,
         model=ModelClient(settings),
         toolbox=Toolbox(tuple(_server(server, secrets) for server in spec.mcp_servers)),

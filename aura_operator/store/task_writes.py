@@ -16,11 +16,11 @@ from aura_operator.core.instants import to_second_text, to_text
 from aura_operator.core.journal import SCHEMA
 from aura_operator.core.lifecycle import FINISH_MOVES, Move, Phase, next_phase
 from aura_operator.core.ownership import Owner
-from aura_operator.store.client import Op, put, remove, test
+from aura_operator.store.interface import Op, add, expect, remove
 from aura_operator.store.resources import Manifest, Ref
 from aura_operator.store.view import TaskView, Wait
 
-Extras = Mapping[str, Any]
+StatusFields = Mapping[str, Any]
 """Further fields of status that are set in the same write: summary, conditions, unresolved, progress, usage, …"""
 
 
@@ -35,7 +35,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class OwnedTask:
     """A task in the hands of its owner: what every write of the owner tests. `entries` stand in the status now."""
 
     ref: Ref
@@ -49,7 +49,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
+class JournalDelta:
     """What an owner's write adds to the journal: the lines, the head after them, and, if they made the status too
     large, the segment that now holds all entries up to `next`."""
 
@@ -59,35 +59,42 @@ class Growth:
 
 
 def claim(
-    task: TaskView, owner: Owner, *, line: str, head: str, now: float, first: Extras, extras: Extras | None = None
+    task: TaskView,
+    owner: Owner,
+    *,
+    line: str,
+    head: str,
+    now: float,
+    first: StatusFields,
+    fields: StatusFields | None = None,
 ) -> Write:
     """Takes a Pending task. `line` is its `claimed` entry, `first` what only the first claim sets (run, revision)."""
     epoch = task.epoch + 1
     journal = task.journal
     ops = [
         *same(task.uid),
-        test("/metadata/deletionTimestamp", None),
-        test("/spec/desired", task.desired.value),
-        test("/status/phase", Phase.PENDING.value),
-        test("/status/epoch", task.epoch),
+        expect("/metadata/deletionTimestamp", None),
+        expect("/spec/desired", task.desired.value),
+        expect("/status/phase", Phase.PENDING.value),
+        expect("/status/epoch", task.epoch),
     ]
     if journal is None:
         checkpoint = {"schema": SCHEMA, "next": 1, "head": head, "entries": [line]}
-        ops += [test("/status/checkpoint", None), put("/status/checkpoint", checkpoint), *puts(first)]
+        ops += [expect("/status/journal", None), add("/status/journal", checkpoint), *puts(first)]
     else:
         ops += [
-            test("/status/checkpoint/head", journal.head),
-            put("/status/checkpoint/entries/-", line),
-            put("/status/checkpoint/next", journal.next + 1),
-            put("/status/checkpoint/head", head),
+            expect("/status/journal/head", journal.head),
+            add("/status/journal/entries/-", line),
+            add("/status/journal/next", journal.next + 1),
+            add("/status/journal/head", head),
         ]
     held_by = {"worker": owner.worker, "incarnation": owner.incarnation, "since": to_second_text(now)}
     ops += [
-        put("/status/phase", next_phase(Phase.PENDING, Move.CLAIM).value),
-        put("/status/epoch", epoch),
-        put("/status/owner", held_by),
-        put("/status/waitingFor", []),
-        *puts(extras or {}),
+        add("/status/phase", next_phase(Phase.PENDING, Move.CLAIM).value),
+        add("/status/epoch", epoch),
+        add("/status/owner", held_by),
+        add("/status/waitingFor", []),
+        *puts(fields or {}),
     ]
 
     def landed(manifest: Manifest) -> bool:
@@ -97,87 +104,89 @@ def claim(
     return Write(name="claim", ref=task.ref, ops=tuple(ops), landed=landed)
 
 
-def append(holding: Holding, growth: Growth, *, extras: Extras) -> Write:
+def append(owned: OwnedTask, delta: JournalDelta, *, fields: StatusFields) -> Write:
     """Adds entries to the journal of a task that the writer owns."""
-    ops = (*_owned(holding), *_grown(holding, growth), *puts(extras))
-    return Write(name="append", ref=holding.ref, ops=ops, landed=_has_head(holding.epoch, growth.head))
+    ops = (*_owned(owned), *_grown(owned, delta), *puts(fields))
+    return Write(name="append", ref=owned.ref, ops=ops, landed=_has_head(owned.epoch, delta.head))
 
 
 def park(
-    holding: Holding,
-    growth: Growth,
+    owned: OwnedTask,
+    delta: JournalDelta,
     *,
     waiting_for: Sequence[Wait],
     fired: Sequence[str],
     now: float,
-    extras: Extras,
+    fields: StatusFields,
 ) -> Write:
     """Gives the task up until something that it waits for fires. `fired` as last seen: a wake-up that came meanwhile
     makes the write fail, and the owner looks again."""
     ops = (
-        *_owned(holding),
-        test("/status/fired", list(fired) or None),
-        *_grown(holding, growth),
-        put("/status/phase", next_phase(Phase.RUNNING, Move.PARK).value),
+        *_owned(owned),
+        expect("/status/fired", list(fired) or None),
+        *_grown(owned, delta),
+        add("/status/phase", next_phase(Phase.RUNNING, Move.PARK).value),
         remove("/status/owner"),
-        put("/status/waitingFor", [_wait_fields(wait) for wait in waiting_for]),
+        add("/status/waitingFor", [_wait_fields(wait) for wait in waiting_for]),
         *([remove("/status/fired")] if fired else []),
-        put("/status/lastEnd", _end_fields(holding.owner, holding.epoch, Proof.RELEASED, now)),
-        *puts(extras),
+        add("/status/lastEnd", _end_fields(owned.owner, owned.epoch, Proof.RELEASED, now)),
+        *puts(fields),
     )
 
     def landed(manifest: Manifest) -> bool:
         status = manifest["status"]
-        same_epoch = status["epoch"] == holding.epoch and status["phase"] != Phase.RUNNING.value
-        return bool(status["epoch"] > holding.epoch or (same_epoch and status["checkpoint"]["head"] == growth.head))
+        same_epoch = status["epoch"] == owned.epoch and status["phase"] != Phase.RUNNING.value
+        return bool(status["epoch"] > owned.epoch or (same_epoch and status["journal"]["head"] == delta.head))
 
-    return Write(name="park", ref=holding.ref, ops=ops, landed=landed)
+    return Write(name="park", ref=owned.ref, ops=ops, landed=landed)
 
 
-def release(holding: Holding, *, now: float, extras: Extras) -> Write:
+def release(owned: OwnedTask, *, now: float, fields: StatusFields) -> Write:
     """Gives the task back to be claimed by anybody, at once."""
     ops = (
-        *same(holding.uid),
-        test("/status/epoch", holding.epoch),
-        test("/status/owner/incarnation", holding.owner.incarnation),
-        put("/status/phase", next_phase(Phase.RUNNING, Move.RELEASE).value),
+        *same(owned.uid),
+        expect("/status/epoch", owned.epoch),
+        expect("/status/owner/incarnation", owned.owner.incarnation),
+        add("/status/phase", next_phase(Phase.RUNNING, Move.RELEASE).value),
         remove("/status/owner"),
-        put("/status/lastEnd", _end_fields(holding.owner, holding.epoch, Proof.RELEASED, now)),
-        *puts(extras),
+        add("/status/lastEnd", _end_fields(owned.owner, owned.epoch, Proof.RELEASED, now)),
+        *puts(fields),
     )
-    return Write(name="release", ref=holding.ref, ops=ops, landed=_later_than(holding.epoch))
+    return Write(name="release", ref=owned.ref, ops=ops, landed=_later_than(owned.epoch))
 
 
-def finish(holding: Holding, growth: Growth, *, phase: Phase, result: Extras, now: float, extras: Extras) -> Write:
-    """Ends the task. `result`: text or ref; `growth` ends in the `finished` entry."""
-    assert growth.lines, "a journal ends in an entry, and by its head this write is known again"
+def finish(
+    owned: OwnedTask, delta: JournalDelta, *, phase: Phase, result: StatusFields, now: float, fields: StatusFields
+) -> Write:
+    """Ends the task. `result`: text or ref; `delta` ends in the `finished` entry."""
+    assert delta.lines, "a journal ends in an entry, and by its head this write is known again"
     ops = (
-        *_owned(holding),
-        *_grown(holding, growth),
-        put("/status/phase", next_phase(Phase.RUNNING, FINISH_MOVES[phase]).value),
+        *_owned(owned),
+        *_grown(owned, delta),
+        add("/status/phase", next_phase(Phase.RUNNING, FINISH_MOVES[phase]).value),
         remove("/status/owner"),
-        *([put("/status/result", dict(result))] if result else []),
-        put("/status/finishedAt", to_second_text(now)),
-        put("/status/waitingFor", []),
-        *puts(extras),
+        *([add("/status/result", dict(result))] if result else []),
+        add("/status/finishedAt", to_second_text(now)),
+        add("/status/waitingFor", []),
+        *puts(fields),
     )
     # By the head, not by the phase: another owner may have finished it, and then this one was too late.
-    return Write(name="finish", ref=holding.ref, ops=ops, landed=_has_head(holding.epoch, growth.head))
+    return Write(name="finish", ref=owned.ref, ops=ops, landed=_has_head(owned.epoch, delta.head))
 
 
-def fire(task: TaskView, name: str, *, extras: Extras) -> Write | None:
+def fire(task: TaskView, name: str, *, fields: StatusFields) -> Write | None:
     """Says that something has come that the task waits for, and wakes it; None if it doesn't wait for that any more."""
     position = next((index for index, wait in enumerate(task.waiting_for) if wait.name == name), None)
     if position is None or name in task.fired or task.phase not in (Phase.WAITING, Phase.PENDING):
         return None
     ops = [
         *same(task.uid),
-        test("/status/phase", task.phase.value),
-        test(f"/status/waitingFor/{position}/name", name),
-        test("/status/fired", list(task.fired) or None),
-        put("/status/fired", [*task.fired, name]),
-        put("/status/phase", next_phase(task.phase, Move.FIRE).value),
-        *puts(extras),
+        expect("/status/phase", task.phase.value),
+        expect(f"/status/waitingFor/{position}/name", name),
+        expect("/status/fired", list(task.fired) or None),
+        add("/status/fired", [*task.fired, name]),
+        add("/status/phase", next_phase(task.phase, Move.FIRE).value),
+        *puts(fields),
     ]
 
     def landed(manifest: Manifest) -> bool:
@@ -188,55 +197,55 @@ def fire(task: TaskView, name: str, *, extras: Extras) -> Write | None:
     return Write(name="fire", ref=task.ref, ops=tuple(ops), landed=landed)
 
 
-def orphan(task: TaskView, proof: Proof, *, now: float, extras: Extras) -> Write:
+def orphan(task: TaskView, proof: Proof, *, now: float, fields: StatusFields) -> Write:
     """Takes a Running task from an owner that can't be running it any more, for anybody to claim."""
     assert task.owner is not None
     ops = (
         *same(task.uid),
-        test("/status/epoch", task.epoch),
-        test("/status/owner/incarnation", task.owner.incarnation),
-        test("/status/phase", Phase.RUNNING.value),
-        put("/status/phase", next_phase(Phase.RUNNING, Move.ORPHAN).value),
+        expect("/status/epoch", task.epoch),
+        expect("/status/owner/incarnation", task.owner.incarnation),
+        expect("/status/phase", Phase.RUNNING.value),
+        add("/status/phase", next_phase(Phase.RUNNING, Move.ORPHAN).value),
         remove("/status/owner"),
-        put("/status/recoveries", task.recoveries + (1 if proof.is_death else 0)),
-        put("/status/lastEnd", _end_fields(task.owner, task.epoch, proof, now)),
-        *puts(extras),
+        add("/status/recoveries", task.recoveries + (1 if proof.is_death else 0)),
+        add("/status/lastEnd", _end_fields(task.owner, task.epoch, proof, now)),
+        *puts(fields),
     )
     return Write(name="orphan", ref=task.ref, ops=ops, landed=_later_than(task.epoch))
 
 
 def same(uid: str) -> tuple[Op, ...]:
     """It is still that very object."""
-    return (test("/metadata/uid", uid),)
+    return (expect("/metadata/uid", uid),)
 
 
-def _owned(holding: Holding) -> tuple[Op, ...]:
+def _owned(owned: OwnedTask) -> tuple[Op, ...]:
     return (
-        *same(holding.uid),
-        test("/status/epoch", holding.epoch),
-        test("/status/owner/incarnation", holding.owner.incarnation),
-        test("/status/checkpoint/next", holding.next),
-        test("/status/checkpoint/head", holding.head),
+        *same(owned.uid),
+        expect("/status/epoch", owned.epoch),
+        expect("/status/owner/incarnation", owned.owner.incarnation),
+        expect("/status/journal/next", owned.next),
+        expect("/status/journal/head", owned.head),
     )
 
 
-def _grown(holding: Holding, growth: Growth) -> tuple[Op, ...]:
-    if not growth.lines:
+def _grown(owned: OwnedTask, delta: JournalDelta) -> tuple[Op, ...]:
+    if not delta.lines:
         return ()
-    following = holding.next + len(growth.lines)
-    place = [put("/status/checkpoint/next", following), put("/status/checkpoint/head", growth.head)]
-    if growth.sealed is None:
-        return (*(put("/status/checkpoint/entries/-", line) for line in growth.lines), *place)
+    following = owned.next + len(delta.lines)
+    place = [add("/status/journal/next", following), add("/status/journal/head", delta.head)]
+    if delta.sealed is None:
+        return (*(add("/status/journal/entries/-", line) for line in delta.lines), *place)
     return (
-        put("/status/checkpoint/entries", []),
-        put("/status/checkpoint/sealed", {"name": growth.sealed, "next": following}),
+        add("/status/journal/entries", []),
+        add("/status/journal/sealed", {"name": delta.sealed, "next": following}),
         *place,
     )
 
 
-def puts(fields: Extras) -> tuple[Op, ...]:
+def puts(fields: StatusFields) -> tuple[Op, ...]:
     """Sets fields of the status."""
-    return tuple(put(f"/status/{name}", value) for name, value in fields.items())
+    return tuple(add(f"/status/{name}", value) for name, value in fields.items())
 
 
 def _wait_fields(wait: Wait) -> dict[str, Any]:
@@ -258,7 +267,7 @@ def _has_head(epoch: int, head: str) -> Callable[[Manifest], bool]:
     # Only the owner appends, one write at a time: while the epoch is the same, its head is the last one written.
     def landed(manifest: Manifest) -> bool:
         status = manifest["status"]
-        return bool(status["epoch"] == epoch and status.get("checkpoint", {}).get("head") == head)
+        return bool(status["epoch"] == epoch and status.get("journal", {}).get("head") == head)
 
     return landed
 
@@ -271,13 +280,13 @@ def _later_than(epoch: int) -> Callable[[Manifest], bool]:
     return landed
 
 
-def remark(task: TaskView, *, extras: Extras) -> Write:
+def remark(task: TaskView, *, fields: StatusFields) -> Write:
     """Says something about a task that nobody owns: its summary. Not part of any journal."""
-    wanted = dict(extras)
+    wanted = dict(fields)
     ops = (
         *same(task.uid),
-        test("/status/phase", task.phase.value),
-        test("/status/epoch", task.epoch),
+        expect("/status/phase", task.phase.value),
+        expect("/status/epoch", task.epoch),
         *puts(wanted),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Wake:
+class AutoResetEvent:
     def __init__(self) -> None:
         self._event = asyncio.Event()
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import structlog
 
 from aura_operator.agent.conversation import Conversation
+from aura_operator.auto_reset import AutoResetEvent
+from aura_operator.clock import Clock
 from aura_operator.core.absorb import Decision, World
 from aura_operator.core.codec import encode
 from aura_operator.core.entries import Entry, ModelAnswered
@@ -17,24 +19,22 @@ from aura_operator.core.fold import apply
 from aura_operator.core.ownership import Owner
 from aura_operator.core.state import TaskState
 from aura_operator.errors import FencedError
-from aura_operator.store.client import Store
-from aura_operator.store.clock import Clock
-from aura_operator.store.commit import describe, read_through
-from aura_operator.store.contract import Holding
+from aura_operator.store.commit import describe, get_retrying
 from aura_operator.store.events import EventRecorder
-from aura_operator.store.recall import SealedSegment
+from aura_operator.store.interface import Store
+from aura_operator.store.journal_reads import SealedSegment
 from aura_operator.store.resources import Manifest
+from aura_operator.store.task_writes import OwnedTask
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.store.wake import Wake
 from aura_operator.worker import reporting
-from aura_operator.worker.contents import Contents
-from aura_operator.worker.equipment import Equipment
 from aura_operator.worker.lease import WorkerLease
+from aura_operator.worker.payloads import Payloads
+from aura_operator.worker.runtime import AgentRuntime
 from aura_operator.worker.writer import JournalWriter, Objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class WorkerContext:
     """What every run of this worker shares."""
 
     store: Store
@@ -44,53 +44,53 @@ class Means:
     events: EventRecorder
 
 
-class TaskRun:
+class LiveTask:
     """The live counterpart of a journal."""
 
     def __init__(
         self,
-        means: Means,
+        context: WorkerContext,
         task: TaskView,
         state: TaskState,
         segments: list[SealedSegment],
-        contents: Contents,
-        equipment: Equipment,
+        payloads: Payloads,
+        runtime: AgentRuntime,
         approvals: Mapping[str, Manifest],
         *,
         ahead_seconds: float = 0.0,
     ) -> None:
         assert task.journal is not None
-        self.means = means
+        self.context = context
         self._ahead_seconds = ahead_seconds
         self.task = task
         self.state = state
-        self.contents = contents
-        self.equipment = equipment
-        self.conversation = Conversation(equipment.spec.system_prompt, contents.text)
+        self.payloads = payloads
+        self.runtime = runtime
+        self.conversation = Conversation(runtime.spec.system_prompt, payloads.text)
         self.approvals = dict(approvals)  # as they were at the claim; each is looked at once
         self.decisions: dict[tuple[int, int], Decision] = {}
         self.arguments: dict[int, str] = {}  # of the calls that this owner has planned; a recovery reads them back
-        self.wake = Wake()
+        self.wake = AutoResetEvent()
         self.log = structlog.get_logger().bind(
-            task=f"{task.ref.namespace}/{task.ref.name}", epoch=task.epoch, worker=means.owner.worker
+            task=f"{task.ref.namespace}/{task.ref.name}", epoch=task.epoch, worker=context.owner.worker
         )
-        self._authorised_lapses = means.lease.lapses
+        self._authorised_lapses = context.lease.lapses
         self._last_answer = 0  # position in the journal after the last model response
         self._recorded_at = self.now()
         self.writer = JournalWriter(
-            means.store,
-            means.clock,
+            context.store,
+            context.clock,
             task.manifest,
-            holding_of(task, means.owner),
+            owned_task(task, context.owner),
             segments=segments,
-            extras=lambda: reporting.running(self.state, self._recorded_at),
+            fields=lambda: reporting.running(self.state, self._recorded_at),
             answered=self.seen,
         )
 
     def now(self) -> float:
         """Unix seconds by the clock that counts: the controller's, where it has found a timer due before this worker's
         own clock does. Else a worker whose clock is behind would park again at once, and be woken again at once."""
-        return self.means.clock.now() + self._ahead_seconds
+        return self.context.clock.now() + self._ahead_seconds
 
     def seen(self, manifest: Manifest) -> None:
         """Takes in the object as an answer or a watch told it: every answer carries the spec, so a dead watch can't
@@ -118,14 +118,14 @@ class TaskRun:
     async def authorise(self) -> None:
         """Returns when an effect may be sent right now: this worker's deadline has not passed, and, if it had passed
         since the task was last read, the task is still ours. Raises FencedError if it isn't."""
-        lease = self.means.lease
+        lease = self.context.lease
         while not (lease.may_start() and lease.lapses == self._authorised_lapses):
             if not lease.may_start():
                 await lease.until_renewed()
             lapses = lease.lapses
-            manifest = await read_through(self.means.store, self.task.ref, self.means.clock)
+            manifest = await get_retrying(self.context.store, self.task.ref, self.context.clock)
             found = task_view(manifest)
-            if found.uid != self.task.uid or not found.owned_by(self.means.owner):
+            if found.uid != self.task.uid or not found.owned_by(self.context.owner):
                 raise FencedError(f"{self.task.ref} was taken over while the Lease had lapsed: {describe(manifest)}")
             self._authorised_lapses = lapses
 
@@ -149,11 +149,11 @@ class TaskRun:
         }
 
 
-def holding_of(task: TaskView, owner: Owner) -> Holding:
+def owned_task(task: TaskView, owner: Owner) -> OwnedTask:
     """What the owner of a task holds, as its object says."""
     journal = task.journal
     assert journal is not None
-    return Holding(
+    return OwnedTask(
         ref=task.ref,
         uid=task.uid,
         epoch=task.epoch,

@@ -1,4 +1,4 @@
-"""Which Pending task this worker takes next. Owns ranks, slots and turns; claiming itself is admission.py's."""
+"""Which Pending task this worker takes next. Owns ranks, slots and turns; claiming itself is intake.py's."""
 
 from __future__ import annotations
 

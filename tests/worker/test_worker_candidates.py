@@ -13,7 +13,7 @@ from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECON
 from aura_operator.store.leases import FREE_SLOTS, POD_UID, lease_ref, new_lease
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import JournalView, LastEnd, TaskView, task_view
-from aura_operator.worker.claims import PATIENCE_SECONDS, Candidates, takeable
+from aura_operator.worker.candidates import PATIENCE_SECONDS, Candidates, takeable
 from aura_operator.worker.peers import Peers
 
 ME = "worker-a"

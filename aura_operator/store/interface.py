@@ -25,15 +25,12 @@ class Op:
         return {"op": self.op, "path": self.path, "value": self.value}
 
 
-def test(path: str, value: Any) -> Op:
+def expect(path: str, value: Any) -> Op:
     """Holds if the value is there; null holds for a path that is missing."""
     return Op("test", path, value)
 
 
-test.__test__ = False  # type: ignore[attr-defined]  # not a test function for pytest
-
-
-def put(path: str, value: Any) -> Op:
+def add(path: str, value: Any) -> Op:
     """Sets a member (there or not), or inserts into a list."""
     return Op("add", path, value)
 
@@ -71,7 +68,7 @@ class Page:
 
     items: list[Manifest]
     resource_version: str
-    more: str | None = None
+    continue_token: str | None = None
 
 
 class Store(Protocol):
@@ -86,7 +83,7 @@ class Store(Protocol):
         ...
 
     async def patch(self, ref: Ref, ops: Sequence[Op], *, subresource: str | None = None) -> Manifest:
-        """One atomic JSON Patch. Raises TestFailedError if a test doesn't hold (or a path is missing),
+        """One atomic JSON Patch. Raises PreconditionFailedError if a test doesn't hold (or a path is missing),
         ContentRejectedError if schema, CEL or size refuse the result. Returns the whole object after it."""
         ...
 
@@ -94,7 +91,7 @@ class Store(Protocol):
         """Deletes that very object; NotFoundError if it isn't there (any more)."""
         ...
 
-    async def list(self, selection: Selection, *, limit: int = 500, more: str | None = None) -> Page: ...
+    async def list(self, selection: Selection, *, limit: int = 500, continue_token: str | None = None) -> Page: ...
 
     def watch(self, selection: Selection, resource_version: str) -> AsyncIterator[WatchEvent]:
         """Events after that version until the server closes the stream (then it just ends).

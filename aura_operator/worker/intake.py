@@ -1,4 +1,4 @@
-"""Takes a Pending task in: claims it, folds its journal, and runs it with its agent's equipment.
+"""Takes a Pending task in: claims it, folds its journal, and runs it with its agent's runtime.
 
 Owns the way from a candidate to a running task, and what is said of one that can't be run.
 """
@@ -23,18 +23,18 @@ from aura_operator.core.state import initial
 from aura_operator.errors import AuraError, ConfigurationError, ConflictError, NotFoundError, StoreError
 from aura_operator.store.approvals import approval_ref
 from aura_operator.store.commit import commit
-from aura_operator.store.contract import claim
-from aura_operator.store.recall import lines_of, read_journal
+from aura_operator.store.journal_reads import lines_of, read_journal
 from aura_operator.store.resources import Manifest
+from aura_operator.store.task_writes import claim
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
-from aura_operator.worker.claims import ends_only
-from aura_operator.worker.contents import Contents
+from aura_operator.worker.candidates import ends_only
 from aura_operator.worker.ending import Ended, end, fail
-from aura_operator.worker.equipment import Equipment, EquipmentPool
+from aura_operator.worker.live import LiveTask, WorkerContext
+from aura_operator.worker.payloads import Payloads
 from aura_operator.worker.revision import pin
 from aura_operator.worker.runner import Runner
-from aura_operator.worker.taskrun import Means, TaskRun
+from aura_operator.worker.runtime import AgentRuntime, RuntimePool
 
 log = structlog.get_logger()
 
@@ -45,12 +45,12 @@ class AgentMissing(ConfigurationError):
     reason = "AgentNotFound"
 
 
-async def revision_for(means: Means, task: TaskView) -> str:
+async def revision_for(context: WorkerContext, task: TaskView) -> str:
     """The revision that the task has or, before its first claim, gets. Raises AgentMissing."""
-    if task.revision or ends_only(task, means.clock.now()):
+    if task.revision or ends_only(task, context.clock.now()):
         return task.revision
     try:
-        return await pin(means.store, task.ref.namespace, task.agent, means.clock)
+        return await pin(context.store, task.ref.namespace, task.agent, context.clock)
     except NotFoundError as error:
         raise AgentMissing(
             f"AuraAgent {task.ref.namespace}/{task.agent} doesn't exist; create it, then run the task again"
@@ -58,8 +58,8 @@ async def revision_for(means: Means, task: TaskView) -> str:
 
 
 async def take(
-    means: Means,
-    pool: EquipmentPool,
+    context: WorkerContext,
+    pool: RuntimePool,
     task: TaskView,
     revision: str,
     *,
@@ -68,33 +68,33 @@ async def take(
 ) -> Ended:
     """Claims a task and runs it as far as it goes. `missing`: it can only be ended, for that reason."""
     # What the task waited for is read meanwhile: after a decision every millisecond is a person's.
-    claimed, approvals = await asyncio.gather(_claim(means, task, revision), _approvals(means, task))
+    claimed, approvals = await asyncio.gather(_claim(context, task, revision), _approvals(context, task))
     if claimed is None:
         return Ended.LOST
     if task.desired is Desired.CANCEL:
-        return await end(means, claimed, Phase.CANCELLED, "Cancelled", "cancelled as desired")
-    if ends_only(task, means.clock.now()):
-        return await end(means, claimed, Phase.FAILED, "DeadlineExceeded", DEADLINE_PASSED)
+        return await end(context, claimed, Phase.CANCELLED, "Cancelled", "cancelled as desired")
+    if ends_only(task, context.clock.now()):
+        return await end(context, claimed, Phase.FAILED, "DeadlineExceeded", DEADLINE_PASSED)
     if missing is not None:
-        return await fail(means, claimed, missing)
+        return await fail(context, claimed, missing)
     if claimed.session is not None:
         return await fail(
-            means,
+            context,
             claimed,
             ConfigurationError("this version runs no sessions; leave spec.sessionRef out", reason="Unsupported"),
         )
     try:
-        async with pool.use(task.ref.namespace, revision) as equipment:
-            lacking = _unsupported(equipment.spec)
+        async with pool.use(task.ref.namespace, revision) as runtime:
+            lacking = _unsupported(runtime.spec)
             if lacking is not None:
-                return await fail(means, claimed, ConfigurationError(lacking, reason="Unsupported"))
-            ahead = ahead_seconds(task, means.clock.now())
-            run = await _recalled(means, claimed, equipment, approvals, ahead)
-            runner = Runner(run)
+                return await fail(context, claimed, ConfigurationError(lacking, reason="Unsupported"))
+            ahead = ahead_seconds(task, context.clock.now())
+            live = await _recalled(context, claimed, runtime, approvals, ahead)
+            runner = Runner(live)
             running(runner)
             return await runner.run()
     except AuraError as error:
-        return await fail(means, claimed, error)
+        return await fail(context, claimed, error)
 
 
 def _unsupported(spec: AgentSpec) -> str | None:
@@ -106,15 +106,15 @@ def _unsupported(spec: AgentSpec) -> str | None:
     return None
 
 
-async def _claim(means: Means, task: TaskView, revision: str) -> TaskView | None:
+async def _claim(context: WorkerContext, task: TaskView, revision: str) -> TaskView | None:
     """The task in this worker's hands, or None where somebody else was first."""
-    now = quantised(means.clock.now())
+    now = quantised(context.clock.now())
     ended = task.last_end
     entry = Claimed(
         at=now,
         epoch=task.epoch + 1,
-        worker=means.owner.worker,
-        incarnation=means.owner.incarnation,
+        worker=context.owner.worker,
+        incarnation=context.owner.incarnation,
         revision=revision,
         proof=ended.proof if ended is not None and ended.epoch == task.epoch else None,
     )
@@ -124,20 +124,20 @@ async def _claim(means: Means, task: TaskView, revision: str) -> TaskView | None
         first["agentRevision"] = revision
     write = claim(
         task,
-        means.owner,
+        context.owner,
         line=line,
         head=head_after(task.head, line),
         now=now,
         first=first,
-        extras=reporting.claimed(task.manifest, now),
+        fields=reporting.claimed(task.manifest, now),
     )
     try:
-        manifest = await commit(means.store, write, means.clock)
+        manifest = await commit(context.store, write, context.clock)
     except (ConflictError, NotFoundError) as error:
         log.debug("not claimed", task=str(task.ref), error=str(error))
         return None
     claimed = task_view(manifest)
-    log.info("claimed", task=str(task.ref), epoch=claimed.epoch, worker=means.owner.worker, proof=entry.proof)
+    log.info("claimed", task=str(task.ref), epoch=claimed.epoch, worker=context.owner.worker, proof=entry.proof)
     return claimed
 
 
@@ -149,13 +149,13 @@ def ahead_seconds(task: TaskView, now: float) -> float:
     return max(0.0, max((until for until in due if until is not None), default=now) - now)
 
 
-async def _approvals(means: Means, task: TaskView) -> dict[str, Manifest]:
+async def _approvals(context: WorkerContext, task: TaskView) -> dict[str, Manifest]:
     """The approvals that a task waits for, by name, as they are now; without those that can't be read now."""
     names = [wait.name for wait in task.waiting_for if wait.kind is WaitKind.APPROVAL]
 
     async def read(name: str) -> Manifest | None:
         try:
-            return await means.store.get(approval_ref(task.ref.namespace, name))
+            return await context.store.get(approval_ref(task.ref.namespace, name))
         except StoreError as error:
             log.debug("approval not read ahead", approval=name, error=str(error))
             return None
@@ -165,12 +165,12 @@ async def _approvals(means: Means, task: TaskView) -> dict[str, Manifest]:
 
 
 async def _recalled(
-    means: Means, task: TaskView, equipment: Equipment, approvals: Mapping[str, Manifest], ahead: float
-) -> TaskRun:
+    context: WorkerContext, task: TaskView, runtime: AgentRuntime, approvals: Mapping[str, Manifest], ahead: float
+) -> LiveTask:
     """The run of a task as its journal tells it. Raises JournalError."""
-    segments, inline = await read_journal(means.store, task, means.clock)
+    segments, inline = await read_journal(context.store, task, context.clock)
     entries = (decode(line) for line in lines_of(segments, inline))
     state = fold(initial(task=task.ref.name, run=task.run, user_input=task.user_input), entries)
-    contents = Contents(task.manifest)
-    await contents.load(means.store, state.transcript, means.clock)
-    return TaskRun(means, task, state, segments, contents, equipment, approvals, ahead_seconds=ahead)
+    payloads = Payloads(task.manifest)
+    await payloads.load(context.store, state.transcript, context.clock)
+    return LiveTask(context, task, state, segments, payloads, runtime, approvals, ahead_seconds=ahead)

@@ -24,7 +24,7 @@ from aura_operator.agent.delivery import Delivery, GivenUpError
 from aura_operator.agent.http_wire import LARGEST_ANSWER_BYTES
 from aura_operator.agent.redaction import Redactor
 from aura_operator.agent.results import finished, outcome_of
-from aura_operator.agent.specs import CallStatus, ToolOutcome, ToolSpec
+from aura_operator.agent.specs import Outcome, ToolOutcome, ToolSpec
 
 ANSWER: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
 
@@ -51,7 +51,7 @@ class Stale(Exception):
 class Reply:
     """What came of a call: an answer, or a status with the words for it."""
 
-    status: CallStatus
+    status: Outcome
     text: str
     result: CallToolResult | None = None
 
@@ -68,7 +68,7 @@ async def judged(answer: Awaitable[CallToolResult | InputRequiredResult], delive
         result = await answer
     except ValidationError as error:
         return Reply(
-            CallStatus.ERROR,
+            Outcome.ERROR,
             f"the tool ran, but its result is not one that MCP knows ({error.error_count()} faults): "
             "report this to whoever runs the server",
         )
@@ -82,18 +82,18 @@ async def judged(answer: Awaitable[CallToolResult | InputRequiredResult], delive
         return _lost(delivery, str(error) or "the connection was lost")
     if isinstance(result, InputRequiredResult):
         return Reply(
-            CallStatus.ERROR,
+            Outcome.ERROR,
             "the tool asks for more input in the middle of the call, which this agent can't give: "
             "call it with all it needs, or use another tool",
         )
-    return Reply(CallStatus.OK, "", result)
+    return Reply(Outcome.OK, "", result)
 
 
 def _failed(error: MCPError, delivery: Delivery) -> Reply:
     code, message, status = error.error.code, error.error.message, delivery.http_status
     if delivery.oversized:
         return Reply(
-            CallStatus.ERROR,
+            Outcome.ERROR,
             f"the tool ran, but its result has over {LARGEST_ANSWER_BYTES} bytes and was thrown away; ask for less",
         )
     # A server without sessions maps a tool's own errors to these statuses too, after the tool has run: their words
@@ -103,19 +103,19 @@ def _failed(error: MCPError, delivery: Delivery) -> Reply:
     if code == HEADER_MISMATCH and status == 400:
         raise Stale("its tools have changed")
     if status in _REFUSED_UNREAD:
-        return Reply(CallStatus.NOT_SENT, f"{_REFUSED_UNREAD[status]}; it says: {message}")
+        return Reply(Outcome.NOT_SENT, f"{_REFUSED_UNREAD[status]}; it says: {message}")
     if status is not None and status >= 500:
-        return Reply(CallStatus.UNKNOWN, f"the server failed (HTTP {status}): it may or may not have happened")
+        return Reply(Outcome.UNKNOWN, f"the server failed (HTTP {status}): it may or may not have happened")
     if code == CONNECTION_CLOSED and not delivery.answered:
         return _lost(delivery, message)
     if code in _BROKE_OFF and (status is None or status < 400):
-        return Reply(CallStatus.UNKNOWN, f"the server failed in the call ({message}): it may or may not have happened")
-    return Reply(CallStatus.ERROR, f"the server refuses the call: {message}")
+        return Reply(Outcome.UNKNOWN, f"the server failed in the call ({message}): it may or may not have happened")
+    return Reply(Outcome.ERROR, f"the server refuses the call: {message}")
 
 
 def _lost(delivery: Delivery, why: str) -> Reply:
     if delivery.sent:
         return Reply(
-            CallStatus.UNKNOWN, f"the connection was lost during the call ({why}): it may or may not have happened"
+            Outcome.UNKNOWN, f"the connection was lost during the call ({why}): it may or may not have happened"
         )
     raise Stale(why)
