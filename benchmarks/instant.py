@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from aura_operator.agent.model import ModelClient, ModelTurn
-from aura_operator.agent.reply import RequestedCall
-from aura_operator.agent.specs import Outcome, ToolOutcome, ToolSpec
-from aura_operator.agent.tools import Toolbox
+from aura_operator.agent.mcp.toolbox import Toolbox
+from aura_operator.agent.models.client import ModelClient
+from aura_operator.agent.models.turn import ModelTurn, RequestedCall
+from aura_operator.agent.specs import ToolOutcome, ToolSpec
 from aura_operator.api.agent import AgentSpec
 from aura_operator.core.decide import Limits
 from aura_operator.core.effects import Effect, ToolRule
-from aura_operator.core.entries import Usage
+from aura_operator.core.entries import Outcome, Usage
 from aura_operator.core.text import dumps
 from aura_operator.worker.runtime import AgentRuntime, RuntimePool
 

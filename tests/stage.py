@@ -46,7 +46,7 @@ class Stage:
         limits: dict[str, Any] | None = None,
         **spec: Any,
     ) -> Manifest:
-        """An agent whose model follows `script` (see agent/scripted.py), with the ledger's tools as `led__…`.
+        """An agent whose model follows `script` (see agent/models/scripted.py), with the ledger's tools as `led__…`.
 
         By default `led__read` is Read, `led__idempotent` Idempotent, `led__once` Once, none needs approval.
         """

@@ -122,7 +122,8 @@ def main() -> None:
 
 
 def _load() -> None:
-    from aura_operator.agent import connection, preload  # noqa: F401
+    from aura_operator.agent.mcp import connection  # noqa: F401
+    from aura_operator.agent.models import preload
     from aura_operator.cli import main as command  # noqa: F401
     from aura_operator.controller import controller  # noqa: F401
     from aura_operator.telemetry import probes  # noqa: F401

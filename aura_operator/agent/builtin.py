@@ -1,16 +1,19 @@
-"""The tools that need no server: `sleep`. Owns what the model is told of them and how their arguments are read.
+"""The tools that need no server, as a table. Owns what the model is told of them and how their arguments become a plan.
 
-The timer itself belongs to core and the worker.
+What the plan then does (the timer of a sleep) belongs to core and the worker.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from aura_operator.agent.arguments import parsed
 from aura_operator.agent.digest import schema_digest
 from aura_operator.agent.specs import ToolSpec
-from aura_operator.core.effects import ToolHints
+from aura_operator.core.effects import Effect, ToolHints
+from aura_operator.core.entries import CallPlan
 
 LONGEST_SLEEP_SECONDS = 30 * 24 * 3600.0
 
@@ -53,3 +56,40 @@ def parse_sleep(arguments: str) -> float:
     if not 0 < seconds <= LONGEST_SLEEP_SECONDS:
         raise ValueError(f"sleep takes more than 0 and at most {LONGEST_SLEEP_SECONDS:.0f} seconds, not {seconds}")
     return float(seconds)
+
+
+def _sleep(plan: CallPlan, arguments: str) -> CallPlan:
+    return replace(plan, timer_seconds=parse_sleep(arguments))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltIn:
+    """A tool of the operator's own.
+
+    `planned` puts what the arguments (JSON text that fits the schema) say into a call's plan. It raises ValueError in
+    words that the model can act on.
+    """
+
+    spec: ToolSpec
+    planned: Callable[[CallPlan, str], CallPlan]
+
+
+BUILT_IN: Mapping[str, BuiltIn] = {tool.spec.name: tool for tool in (BuiltIn(spec=SLEEP, planned=_sleep),)}
+BUILT_IN_TOOLS: Mapping[str, ToolSpec] = {name: tool.spec for name, tool in BUILT_IN.items()}
+
+
+def as_built_in(plan: CallPlan, arguments: str) -> CallPlan:
+    """The plan of a call, made a built-in's if the tool is one; any other plan is returned as it is.
+
+    A built-in touches nothing outside, so what an agent's rules say of effect and approval doesn't count for it.
+    """
+    tool = BUILT_IN.get(plan.tool)
+    if tool is None:
+        return plan
+    plan = replace(plan, effect=Effect.READ, declared=True, approval=False)
+    if plan.refused is not None:
+        return plan
+    try:
+        return tool.planned(plan, arguments)
+    except ValueError as error:
+        return replace(plan, refused=str(error))

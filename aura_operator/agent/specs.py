@@ -1,56 +1,16 @@
-"""What a tool server and its tools are, and what became of a call: the values that `tools` and its callers share.
+"""What a tool is and what became of a call: the values that the tools port, its callers and the models share.
 
 Owns shapes only; nothing here connects to anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from aura_operator.core.effects import ToolHints
-from aura_operator.core.entries import Outcome as Outcome
-
-__all__ = ["Outcome", "ServerSpec", "ToolOutcome", "ToolSpec", "Transport"]
-
-
-class Transport(Enum):
-    """How a server is spoken to. The values are those of the agent's `spec.mcpServers[].transport`."""
-
-    STREAMABLE_HTTP = "StreamableHTTP"
-    STDIO = "Stdio"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSpec:
-    """One MCP server of an agent, with its secrets already read. `timeout_seconds` bounds connecting and listing.
-
-    `headers` come from a Secret: their values never appear in an outcome or an error.
-    """
-
-    name: str
-    transport: Transport
-    url: str | None = None
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    timeout_seconds: float = 30.0
-    trust_hints: bool = False
-
-    @property
-    def secrets(self) -> Iterator[str]:
-        """The values that must not be seen, also without the scheme that an Authorization header begins with."""
-        for value in self.headers.values():
-            yield value
-            yield value.rpartition(" ")[2]
-
-    @property
-    def address(self) -> str:
-        """The server as a person would recognise it: its URL, or its command."""
-        return self.url or self.command or "?"
+from aura_operator.core.entries import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

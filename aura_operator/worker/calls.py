@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from aura_operator.agent import reply
+from aura_operator.agent.models import reply
 from aura_operator.core.approvals import digest_of
 from aura_operator.core.commands import CallTool
 from aura_operator.core.entries import CallPlan, Decided, Intent, Outcome, Result, Verdict

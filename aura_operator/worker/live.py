@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from aura_operator.agent.conversation import Conversation
+from aura_operator.agent.models.conversation import Conversation
 from aura_operator.auto_reset import AutoResetEvent
 from aura_operator.clock import Clock
 from aura_operator.core.absorb import Decision, World

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from aura_operator.agent import arguments as argument_check
-from aura_operator.agent.builtin import SLEEP, parse_sleep
-from aura_operator.agent.model import ModelTurn
-from aura_operator.agent.reply import RequestedCall
+from aura_operator.agent.builtin import as_built_in
+from aura_operator.agent.models.turn import ModelTurn, RequestedCall
 from aura_operator.agent.specs import ToolSpec
 from aura_operator.core.approvals import digest_of
 from aura_operator.core.commands import CallModel
-from aura_operator.core.effects import Effect
 from aura_operator.core.entries import CallPlan, ModelAnswered, ModelFailed, Usage
 from aura_operator.core.instants import quantised
 from aura_operator.errors import ContentRejectedError, ModelError, ToolServerError
@@ -87,35 +86,30 @@ def plan_of(live: LiveTask, tools: Mapping[str, ToolSpec], call: RequestedCall, 
         refused = argument_check.unknown_tool(call.tool, tools)
         return CallPlan(call=number, part=call.part, tool=call.tool[:64] or "?", digest=digest, refused=refused)
     policy = live.runtime.policy(spec)
-    refused_why = argument_check.check(call.arguments, spec)
-    timer = None
-    if spec is SLEEP and refused_why is None:
-        try:
-            timer = parse_sleep(call.arguments)
-        except ValueError as error:
-            refused_why = str(error)
-    if refused_why is not None and policy.sensitive:
-        # What is wrong is said by quoting it, and the plan stands in the status.
-        refused_why = f"the arguments of {spec.name} are no JSON object that fits its schema; they are kept secret"
-    approvers = live.runtime.spec.approvals.approvers
-    if refused_why is None and policy.approval_required and not (approvers.users or approvers.groups):
-        refused_why = (
-            f"{spec.name} needs a person's approval, and the agent {live.task.agent} names no approvers "
-            f"(spec.approvals.approvers): it can't be called"
-        )
-    is_timer = spec is SLEEP
-    return CallPlan(
+    plan = CallPlan(
         call=number,
         part=call.part,
         tool=spec.name,
-        effect=Effect.READ if is_timer else policy.effect,
-        declared=is_timer or policy.declared,
-        approval=not is_timer and policy.approval_required,
+        effect=policy.effect,
+        declared=policy.declared,
+        approval=policy.approval_required,
         timeout_seconds=policy.timeout_seconds,
         on_in_doubt=policy.on_in_doubt,
         sensitive=policy.sensitive,
         digest=digest,
         schema=spec.schema_digest,
-        refused=refused_why,
-        timer_seconds=timer,
+        refused=argument_check.check(call.arguments, spec),
     )
+    plan = as_built_in(plan, call.arguments)
+    if plan.refused is not None and plan.sensitive:
+        # What is wrong is said by quoting it, and the plan stands in the status.
+        refused = f"the arguments of {spec.name} are no JSON object that fits its schema; they are kept secret"
+        return replace(plan, refused=refused)
+    approvers = live.runtime.spec.approvals.approvers
+    if plan.refused is None and plan.approval and not (approvers.users or approvers.groups):
+        refused = (
+            f"{spec.name} needs a person's approval, and the agent {live.task.agent} names no approvers "
+            f"(spec.approvals.approvers): it can't be called"
+        )
+        return replace(plan, refused=refused)
+    return plan

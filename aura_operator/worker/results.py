@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aura_operator.agent import reply
+from aura_operator.agent.models import reply
 from aura_operator.core.commands import Finish
 from aura_operator.core.lifecycle import Phase
 from aura_operator.store.overflow import payload_object

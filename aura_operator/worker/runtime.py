@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from aura_operator.agent.builtin import SLEEP
-from aura_operator.agent.model import ModelClient
-from aura_operator.agent.model_settings import ModelSettings
-from aura_operator.agent.specs import ServerSpec, ToolSpec, Transport
-from aura_operator.agent.tools import Toolbox
+from aura_operator.agent.builtin import BUILT_IN_TOOLS
+from aura_operator.agent.mcp.servers import ServerSpec, Transport
+from aura_operator.agent.mcp.toolbox import Toolbox
+from aura_operator.agent.models.client import ModelClient
+from aura_operator.agent.models.settings import ModelSettings
+from aura_operator.agent.specs import ToolSpec
 from aura_operator.api.agent import AgentSpec, McpServer, StdioServer, StreamableHttpServer
 from aura_operator.clock import Clock
 from aura_operator.core.decide import Limits
@@ -52,7 +53,7 @@ class AgentRuntime:
                 if not self._started:
                     await self.toolbox.start()
                     self._started = True
-        return {SLEEP.name: SLEEP, **self.toolbox.tools}
+        return {**BUILT_IN_TOOLS, **self.toolbox.tools}
 
     def policy(self, tool: ToolSpec) -> ToolPolicy:
         timeout = self.server_timeouts.get(tool.server)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from aura_operator.agent import preload
+from aura_operator.agent.models import preload
 from aura_operator.auto_reset import AutoResetEvent
 from aura_operator.clock import Clock
 from aura_operator.core.instants import from_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aura_operator.agent.tools import Toolbox
+from aura_operator.agent.mcp.toolbox import Toolbox
 from aura_operator.testing.ledger import Ledger
 from aura_operator.testing.ledger_process import RunningLedger, running_ledger
 from tests.agent.desk import Desk, http_spec, stdio_spec

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aura_operator.agent.tools import ServerSpec, Toolbox, ToolOutcome, Transport
+from aura_operator.agent.mcp.servers import ServerSpec, Transport
+from aura_operator.agent.mcp.toolbox import Toolbox
+from aura_operator.agent.specs import ToolOutcome
 from aura_operator.testing.ledger import EPOCH, IDEMPOTENCY_KEY, RUN, Ledger
 
 ROOT = Path(__file__).parents[2]

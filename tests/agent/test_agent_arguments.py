@@ -8,10 +8,10 @@ import pytest
 from mcp_types import Tool
 
 from aura_operator.agent.arguments import check, unknown_tool
-from aura_operator.agent.builtin import LONGEST_SLEEP_SECONDS, SLEEP, parse_sleep
-from aura_operator.agent.catalogue import catalogued
 from aura_operator.agent.digest import schema_digest
-from aura_operator.agent.specs import ServerSpec, ToolSpec, Transport
+from aura_operator.agent.mcp.catalogue import catalogued
+from aura_operator.agent.mcp.servers import ServerSpec, Transport
+from aura_operator.agent.specs import ToolSpec
 
 SCALE = ToolSpec(
     name="k8s__scale",
@@ -75,29 +75,6 @@ def test_the_digest_changes_with_what_a_tool_accepts_and_with_nothing_else() -> 
     assert digest == schema_digest("s__t", json.loads('{"properties":{"a":{"type":"string"}},"type":"object"}'))
     assert digest != schema_digest("s__u", schema)
     assert digest != schema_digest("s__t", {**schema, "required": ["a"]})
-
-
-@pytest.mark.parametrize(("arguments", "seconds"), [('{"seconds": 60}', 60.0), ('{"seconds":0.5}', 0.5)])
-def test_sleep_takes_seconds(arguments: str, seconds: float) -> None:
-    assert parse_sleep(arguments) == seconds
-    assert check(arguments, SLEEP) is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("{", "not JSON"),
-        ("{}", "needs a number of seconds"),
-        ('{"seconds": "60"}', "needs a number of seconds"),
-        ('{"seconds": true}', "needs a number of seconds"),
-        ('{"seconds": NaN}', "NaN"),
-        ('{"seconds": 0}', "more than 0"),
-        (json.dumps({"seconds": LONGEST_SLEEP_SECONDS + 1}), "at most 2592000"),
-    ],
-)
-def test_a_sleep_that_can_not_be_is_told(arguments: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        parse_sleep(arguments)
 
 
 def test_tools_that_can_not_have_their_name_are_left_out_with_a_reason() -> None:

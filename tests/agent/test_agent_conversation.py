@@ -17,8 +17,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from aura_operator.agent import reply
-from aura_operator.agent.conversation import Conversation
+from aura_operator.agent.models import reply
+from aura_operator.agent.models.conversation import Conversation
 from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, Steered, ToolReturn, UserInput
 from aura_operator.errors import JournalError
 

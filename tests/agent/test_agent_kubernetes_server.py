@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from aura_operator.agent.tools import Outcome, ServerSpec, Toolbox, Transport
+from aura_operator.agent.mcp.servers import ServerSpec, Transport
+from aura_operator.agent.mcp.toolbox import Toolbox
 from aura_operator.core.effects import Effect, hinted_effect
+from aura_operator.core.entries import Outcome
 from hack.cluster import tools as cluster_tools
 from tests.agent.desk import at_once
 

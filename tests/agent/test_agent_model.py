@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import pytest
 
 from aura_operator.agent.builtin import SLEEP
-from aura_operator.agent.conversation import Conversation
-from aura_operator.agent.model import ModelClient, ModelTurn
-from aura_operator.agent.model_settings import ModelSettings
-from aura_operator.agent.reply import RequestedCall
+from aura_operator.agent.models.client import ModelClient
+from aura_operator.agent.models.conversation import Conversation
+from aura_operator.agent.models.settings import ModelSettings
+from aura_operator.agent.models.turn import ModelTurn, RequestedCall
 from aura_operator.agent.specs import ToolSpec
 from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, ToolReturn, UserInput
 from aura_operator.errors import ModelError

@@ -19,9 +19,9 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from aura_operator.agent.mcp.results import finished, rendered
 from aura_operator.agent.redaction import Redactor
-from aura_operator.agent.results import finished, rendered
-from aura_operator.agent.specs import Outcome
+from aura_operator.core.entries import Outcome
 
 SECRET = 'p4ss"w0rd/with+é'
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from aura_operator.agent.conversation import Conversation
-from aura_operator.agent.model import ModelClient, ModelTurn
-from aura_operator.agent.model_settings import ModelSettings
+from aura_operator.agent.models.client import ModelClient
+from aura_operator.agent.models.conversation import Conversation
+from aura_operator.agent.models.settings import ModelSettings
+from aura_operator.agent.models.turn import ModelTurn
 from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, Steered, ToolReturn, UserInput
 from aura_operator.errors import ModelError
 

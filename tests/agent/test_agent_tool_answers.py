@@ -32,7 +32,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from aura_operator.agent.tools import Outcome, Toolbox, ToolOutcome
+from aura_operator.agent.mcp.toolbox import Toolbox
+from aura_operator.agent.specs import ToolOutcome
+from aura_operator.core.entries import Outcome
 from aura_operator.errors import ToolServerError
 from tests.agent.desk import at_once, http_spec, until
 

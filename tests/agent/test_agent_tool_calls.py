@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aura_operator.agent.tools import Outcome, Toolbox
+from aura_operator.agent.mcp.toolbox import Toolbox
+from aura_operator.core.entries import Outcome
 from aura_operator.errors import FencedError
 from aura_operator.testing.ledger import Ledger
 from tests.agent.desk import Desk, at_once, stdio_spec, until

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from aura_operator.agent.tools import Outcome, Toolbox
+from aura_operator.agent.mcp.toolbox import Toolbox
 from aura_operator.core.effects import ToolHints
+from aura_operator.core.entries import Outcome
 from aura_operator.errors import ToolServerError
 from aura_operator.testing.ledger import Ledger
 from aura_operator.testing.ledger_process import RunningLedger
@@ -178,7 +179,7 @@ async def test_a_child_does_not_outlive_a_worker_that_is_killed(tmp_path: Path) 
     program = f"""
 import asyncio, sys
 from pathlib import Path
-from aura_operator.agent.tools import Toolbox
+from aura_operator.agent.mcp.toolbox import Toolbox
 from tests.agent.desk import stdio_spec
 async def main():
     await Toolbox((stdio_spec(Path({str(path)!r})),)).start()

@@ -14,11 +14,12 @@ from typing import Any, cast
 
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
-from aura_operator.agent import reply
-from aura_operator.agent.conversation import Conversation
-from aura_operator.agent.model import ModelClient, ModelTurn
-from aura_operator.agent.specs import Outcome, ToolOutcome, ToolSpec
-from aura_operator.agent.tools import Toolbox
+from aura_operator.agent.mcp.toolbox import Toolbox
+from aura_operator.agent.models import reply
+from aura_operator.agent.models.client import ModelClient
+from aura_operator.agent.models.conversation import Conversation
+from aura_operator.agent.models.turn import ModelTurn
+from aura_operator.agent.specs import ToolOutcome, ToolSpec
 from aura_operator.api.agent import AgentSpec
 from aura_operator.controller.approvals import ApprovalReconciler
 from aura_operator.controller.owners import Owners
@@ -26,7 +27,7 @@ from aura_operator.controller.schedule import Schedule
 from aura_operator.controller.tasks import TaskReconciler
 from aura_operator.core.decide import Limits
 from aura_operator.core.effects import Effect, ToolRule
-from aura_operator.core.entries import Usage
+from aura_operator.core.entries import Outcome, Usage
 from aura_operator.core.ownership import Owner, incarnation_of
 from aura_operator.core.transcript import Item, ModelReply
 from aura_operator.store.approvals import PENDING, approval_view

@@ -22,8 +22,9 @@ from mcp_types import (
 
 from aura_operator.agent.arguments import violation_of
 from aura_operator.agent.redaction import Redactor
-from aura_operator.agent.reply import clean
-from aura_operator.agent.specs import Outcome, ToolOutcome, ToolSpec
+from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.agent.text import clean
+from aura_operator.core.entries import Outcome
 
 _BASE64_PER_BYTE = 4 / 3
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from mcp_types import Tool
 
 from aura_operator.agent.digest import schema_digest
-from aura_operator.agent.reply import clean
-from aura_operator.agent.specs import ServerSpec, ToolSpec
+from aura_operator.agent.mcp.servers import ServerSpec
+from aura_operator.agent.specs import ToolSpec
+from aura_operator.agent.text import clean
 from aura_operator.core.effects import ToolHints
 
 LONGEST_NAME = 64

@@ -22,9 +22,9 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from aura_operator.agent.delivery import CURRENT
-from aura_operator.agent.http_wire import LARGEST_ANSWER_BYTES
-from aura_operator.agent.specs import ServerSpec
+from aura_operator.agent.mcp.delivery import CURRENT
+from aura_operator.agent.mcp.servers import ServerSpec
+from aura_operator.agent.mcp.transport_http import LARGEST_ANSWER_BYTES
 
 _INHERITED = ("PATH", "HOME")  # all else of the worker's environment is nobody's business
 _GOODBYE_SECONDS = 2.0  # between closing a child's input and asking it to end, and from there to killing it

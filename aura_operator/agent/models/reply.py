@@ -7,27 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 
+from aura_operator.agent.models.turn import RequestedCall
+from aura_operator.agent.text import clean
 from aura_operator.errors import JournalError
 
 FORMAT = "pydantic-ai/2"
 
 # Said again by the journal (usage, time), or of no use to any provider.
 _NOT_KEPT = ("kind", "parts", "usage", "timestamp", "run_id", "conversation_id", "metadata", "state")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestedCall:
-    """A tool call that the model asks for. `part` is its index among the reply's parts, `arguments` JSON text."""
-
-    part: int
-    tool: str
-    arguments: str
 
 
 def dump(response: ModelResponse) -> str:
@@ -75,11 +67,6 @@ def calls_of(parts: Sequence[ModelResponsePart]) -> tuple[RequestedCall, ...]:
 def text_of(parts: Sequence[ModelResponsePart]) -> str:
     """All that the model says aloud, in one piece."""
     return clean("".join(part.content for part in parts if isinstance(part, TextPart)))
-
-
-def clean(text: str) -> str:
-    """The text with lone surrogates replaced: they have no UTF-8, so neither a hash nor a request could hold them."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
 def _arguments(args: str | Mapping[str, Any] | None) -> str:

@@ -13,9 +13,9 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
-from aura_operator.agent.model_settings import ModelSettings
-from aura_operator.agent.prices import forget_prices
-from aura_operator.agent.scripted import SCRIPTED, scripted_model
+from aura_operator.agent.models.prices import forget_prices
+from aura_operator.agent.models.scripted import SCRIPTED, scripted_model
+from aura_operator.agent.models.settings import ModelSettings
 from aura_operator.errors import ModelError
 
 # Without a key of its own a provider would look for one in the environment, and send the worker's to whatever URL

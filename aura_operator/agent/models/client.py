@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aura_operator.agent.model_settings import ModelSettings
+from aura_operator.agent.models.settings import ModelSettings
+from aura_operator.agent.models.turn import ModelTurn
 from aura_operator.agent.redaction import Redactor
 from aura_operator.core.entries import Usage
 from aura_operator.core.transcript import Item
@@ -21,22 +21,11 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
     from pydantic_ai.models import Model
 
-    from aura_operator.agent.conversation import Conversation
-    from aura_operator.agent.reply import RequestedCall
+    from aura_operator.agent.models.conversation import Conversation
     from aura_operator.agent.specs import ToolSpec
 
 # A call of the SDK's own would be invisible to the budget and to cancellation by epoch: retries are the caller's.
 _NO_SDK_RETRIES = {"max_retries": 0}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelTurn:
-    """A complete response. `payload` is for the journal, `text` is the answer if there are no `calls`."""
-
-    payload: str
-    calls: tuple[RequestedCall, ...]
-    text: str
-    usage: Usage
 
 
 class ModelClient:
@@ -62,7 +51,7 @@ class ModelClient:
         Raises ModelError. Cancelling the task closes the HTTP request at once.
         """
         model = await self._open()
-        from aura_operator.agent import reply
+        from aura_operator.agent.models import reply
 
         response = await self._request(model, conversation.messages(transcript), tools, on_delta)
         return ModelTurn(
@@ -95,7 +84,7 @@ class ModelClient:
     ) -> ModelResponse:
         from pydantic_ai.direct import model_request_stream
 
-        from aura_operator.agent.model_errors import incomplete, translated
+        from aura_operator.agent.models.errors import incomplete, translated
 
         settings: Any = {**self._settings.settings, **_NO_SDK_RETRIES, "timeout": self._settings.timeout_seconds}
         try:
@@ -122,7 +111,7 @@ class ModelClient:
 
 
 def _built(settings: ModelSettings) -> Model:
-    from aura_operator.agent.providers import build
+    from aura_operator.agent.models.providers import build
 
     return build(settings)
 

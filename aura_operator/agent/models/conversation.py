@@ -19,7 +19,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from aura_operator.agent import reply
+from aura_operator.agent.models import reply
+from aura_operator.agent.text import clean
 from aura_operator.core.transcript import Item, ModelReply, Payload, Steered, ToolReturn, UserInput
 from aura_operator.errors import JournalError
 
@@ -36,7 +37,7 @@ class Conversation:
         self._resolve = resolve
         self._converted: list[Item] = []
         self._messages: list[ModelMessage] = []  # all but the open request
-        self._open: list[ModelRequestPart] = [SystemPromptPart(reply.clean(system_prompt))] if system_prompt else []
+        self._open: list[ModelRequestPart] = [SystemPromptPart(clean(system_prompt))] if system_prompt else []
         self._returns: dict[int, ToolReturnPart] = {}  # of the latest reply, by the index of the call's part
         self._calls: dict[int, ToolCallPart] = {}  # that the latest reply asks for
 
@@ -59,7 +60,7 @@ class Conversation:
     def _add(self, item: Item) -> None:
         match item:
             case UserInput(text=text) | Steered(text=text):
-                self._open.append(UserPromptPart(reply.clean(text)))
+                self._open.append(UserPromptPart(clean(text)))
             case ModelReply(payload=payload):
                 response = reply.load(self._resolve(payload))
                 self._close_request()
@@ -79,7 +80,7 @@ class Conversation:
             )
         return ToolReturnPart(
             tool_name=call.tool_name,
-            content=reply.clean(self._resolve(item.payload)),
+            content=clean(self._resolve(item.payload)),
             tool_call_id=call.tool_call_id,
             outcome="failed" if item.is_error else "success",
         )

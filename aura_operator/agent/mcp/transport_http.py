@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from aura_operator.agent.delivery import CURRENT, Delivery
+from aura_operator.agent.mcp.delivery import CURRENT, Delivery
 
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 _UNASKED_SECONDS = 3.0  # for a notification or a goodbye, whose answer nobody needs

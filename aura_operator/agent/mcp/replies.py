@@ -20,11 +20,12 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from aura_operator.agent.delivery import Delivery, GivenUpError
-from aura_operator.agent.http_wire import LARGEST_ANSWER_BYTES
+from aura_operator.agent.mcp.delivery import Delivery, GivenUpError
+from aura_operator.agent.mcp.results import finished, outcome_of
+from aura_operator.agent.mcp.transport_http import LARGEST_ANSWER_BYTES
 from aura_operator.agent.redaction import Redactor
-from aura_operator.agent.results import finished, outcome_of
-from aura_operator.agent.specs import Outcome, ToolOutcome, ToolSpec
+from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.core.entries import Outcome
 
 ANSWER: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
 

@@ -14,16 +14,16 @@ import structlog
 from mcp_types import CallToolRequest, CallToolRequestParams, RequestParamsMeta, Tool
 
 from aura_operator.agent import arguments as argument_check
-from aura_operator.agent.catalogue import catalogued
-from aura_operator.agent.connection import Connection, Link
-from aura_operator.agent.delivery import CURRENT, Delivery
+from aura_operator.agent.mcp.catalogue import catalogued
+from aura_operator.agent.mcp.connection import Connection, Link
+from aura_operator.agent.mcp.delivery import CURRENT, Delivery
+from aura_operator.agent.mcp.replies import ANSWER, Reply, Stale, judged
+from aura_operator.agent.mcp.results import finished
+from aura_operator.agent.mcp.servers import ServerSpec
 from aura_operator.agent.redaction import Redactor
-from aura_operator.agent.results import finished
-from aura_operator.agent.specs import Outcome, ServerSpec, ToolOutcome, ToolSpec, Transport
-from aura_operator.agent.tool_errors import ANSWER, Reply, Stale, judged
+from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.core.entries import Outcome
 from aura_operator.errors import ToolServerError
-
-__all__ = ["Outcome", "ServerSpec", "ToolOutcome", "ToolSpec", "Toolbox", "Transport"]
 
 _CONNECTIONS_PER_CALL = 2  # a link that turns out to be dead is replaced once, before anything was sent
 

@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import FunctionModel
 
-from aura_operator.agent.model_settings import ModelSettings
+from aura_operator.agent.models.settings import ModelSettings
 from aura_operator.agent.redaction import Redactor
 from aura_operator.errors import ModelError
 

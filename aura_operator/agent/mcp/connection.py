@@ -17,10 +17,10 @@ from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool, ToolListChangedNotification
 
-from aura_operator.agent.child import Child, child_streams
-from aura_operator.agent.http_wire import LARGEST_ANSWER_BYTES, HttpWire
+from aura_operator.agent.mcp.servers import ServerSpec, Transport
+from aura_operator.agent.mcp.transport_http import LARGEST_ANSWER_BYTES, HttpWire
+from aura_operator.agent.mcp.transport_stdio import Child, child_streams
 from aura_operator.agent.redaction import Redactor
-from aura_operator.agent.specs import ServerSpec, Transport
 from aura_operator.errors import ToolServerError
 
 _MOST_PAGES = 100  # of a tool list: a server that always names a next page must not hold up a task for ever

@@ -14,9 +14,9 @@ _USUAL_PROVIDERS = ("pydantic_ai.models.openai", "pydantic_ai.providers.openai")
 
 async def load() -> None:
     """Asks a model that answers by itself: that loads and builds all but the providers' own SDKs. About a second."""
-    from aura_operator.agent.conversation import Conversation
-    from aura_operator.agent.model import ModelClient
-    from aura_operator.agent.model_settings import ModelSettings
+    from aura_operator.agent.models.client import ModelClient
+    from aura_operator.agent.models.conversation import Conversation
+    from aura_operator.agent.models.settings import ModelSettings
 
     client = ModelClient(ModelSettings(name="scripted:preload", settings={"script": [{"text": "loaded"}]}))
     await client.respond(Conversation("", lambda payload: ""), (UserInput(text="are you there?"),), [])
