@@ -28,15 +28,20 @@ class ConfigurationError(AuraError):
 
 
 class JournalError(AuraError):
-    """A journal can't be read: a broken chain, a missing segment or an entry that the fold doesn't accept."""
+    """A journal can't be read. Its two kinds differ in what follows: see below."""
 
     reason = "JournalUnreadable"
 
 
-class UnknownSchemaError(JournalError):
-    """The journal was written by a newer version; this one must leave it alone."""
+class DamagedJournalError(JournalError):
+    """A broken chain, a missing segment, a line that nobody wrote, or entries that don't fit together: no version can
+    read it, so the task fails."""
 
-    reason = "NewerSchema"
+
+class NewerJournalError(JournalError):
+    """It was written by a newer version: this one leaves it alone, and a worker of that version goes on."""
+
+    reason = "NewerJournal"
 
 
 class StoreError(AuraError):

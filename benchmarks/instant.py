@@ -16,9 +16,9 @@ from aura_operator.agent.models.client import ModelClient
 from aura_operator.agent.models.turn import ModelTurn, RequestedCall
 from aura_operator.agent.specs import ToolOutcome, ToolSpec
 from aura_operator.api.agent import AgentSpec
-from aura_operator.core.decide import Limits
 from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Outcome, Usage
+from aura_operator.core.limits import Limits
 from aura_operator.core.text import dumps
 from aura_operator.worker.runtime import AgentRuntime, RuntimePool
 

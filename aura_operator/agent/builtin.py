@@ -13,7 +13,7 @@ from aura_operator.agent.arguments import parsed
 from aura_operator.agent.digest import schema_digest
 from aura_operator.agent.specs import ToolSpec
 from aura_operator.core.effects import Effect, ToolHints
-from aura_operator.core.entries import CallPlan
+from aura_operator.core.plan import CallPlan
 
 LONGEST_SLEEP_SECONDS = 30 * 24 * 3600.0
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from aura_operator.core.entries import (
-    CallPlan,
     Claimed,
     Controlled,
     Decided,
@@ -22,6 +21,7 @@ from aura_operator.core.entries import (
     ToldInDoubt,
 )
 from aura_operator.core.instants import to_text
+from aura_operator.core.plan import CallPlan
 
 
 def steps(entries: Sequence[Entry]) -> list[str]:

@@ -9,8 +9,7 @@ import structlog
 from aura_operator.clock import Clock
 from aura_operator.controller.schedule import Schedule
 from aura_operator.controller.tasks import TaskReconciler
-from aura_operator.core.absorb import Decision
-from aura_operator.core.approvals import judge
+from aura_operator.core.approvals import Decision, judge
 from aura_operator.core.entries import Verdict
 from aura_operator.errors import ConflictError, NotFoundError
 from aura_operator.store.approval_writes import count_votes, settle_approval

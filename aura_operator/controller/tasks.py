@@ -15,10 +15,10 @@ from aura_operator.clock import Clock
 from aura_operator.controller.owners import Owners
 from aura_operator.controller.schedule import Schedule
 from aura_operator.controller.wakes import Gathered, look_again_at, wake_for
-from aura_operator.core.absorb import Decision
+from aura_operator.core import codec
+from aura_operator.core.approvals import Decision
 from aura_operator.core.entries import Proof, Verdict
 from aura_operator.core.instants import from_text
-from aura_operator.core.journal import SCHEMA
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind
 from aura_operator.core.ownership import Owner
 from aura_operator.errors import ConflictError, ContentRejectedError, NotFoundError
@@ -227,10 +227,9 @@ class TaskReconciler:
     def _why_pending(self, task: TaskView) -> str:
         if task.desired is Desired.PAUSE:
             return "paused; it starts when spec.desired is Run"
-        if task.journal is not None and task.journal.schema > SCHEMA:
-            return (
-                f"written by a newer version (schema {task.journal.schema}, here {SCHEMA}); wants a worker of that one"
-            )
+        if task.journal is not None and not codec.known(task.journal.schema):
+            needs = task.journal.schema
+            return f"written by a newer version (schema {needs}, here {codec.SCHEMA}); wants a worker of that one"
         live, free = self._owners.workers(self._clock.boot())
         if not live:
             return "no worker is live; start some"

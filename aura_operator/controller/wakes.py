@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind
 from aura_operator.store.approvals import PENDING
-from aura_operator.store.view import TaskView, Wait
+from aura_operator.store.task_fields import Wait
+from aura_operator.store.view import TaskView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,30 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aura_operator.core.decide import timer_name
+from aura_operator.core.approvals import Decision
+from aura_operator.core.calls import Stage
 from aura_operator.core.entries import (
-    Choice,
     Control,
     Controlled,
     Decided,
     Entry,
     Slept,
     SteeringConsumed,
-    Verdict,
 )
 from aura_operator.core.instants import quantised
 from aura_operator.core.lifecycle import Desired
-from aura_operator.core.state import Stage, TaskState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """An approval as it ended. `by`: who voted that way."""
-
-    verdict: Verdict
-    reason: str
-    by: tuple[str, ...] = ()
-    choice: Choice | None = None
+from aura_operator.core.names import sleep_timer
+from aura_operator.core.state import TaskState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +66,13 @@ def _control(world: World) -> Control:
     return Control(world.desired.value)
 
 
+_ASKED = (Stage.REQUESTED, Stage.SETTLING, Stage.QUESTIONED)
+
+
 def _decisions(state: TaskState, world: World) -> list[Entry]:
     entries: list[Entry] = []
     for call in state.open_calls:
-        if call.stage not in (Stage.REQUESTED, Stage.ASKED) or call.requested is None:
+        if call.stage not in _ASKED or call.requested is None:
             continue
         decision = world.decisions.get((call.plan.call, call.requested.ask))
         if decision is None:
@@ -93,6 +86,7 @@ def _decisions(state: TaskState, world: World) -> list[Entry]:
                 reason=decision.reason,
                 by=decision.by,
                 choice=decision.choice,
+                answer=decision.answer,
             )
         )
     return entries
@@ -105,7 +99,7 @@ def _timers(state: TaskState, world: World) -> list[Entry]:
         if call.due_at is None:
             continue
         over = world.now >= call.due_at
-        if over or steered or timer_name(call.plan.call) in world.fired:
+        if over or steered or sleep_timer(call.plan.call) in world.fired:
             # A message fires the timer too, so its name among the fired doesn't say that its time was over.
             entries.append(Slept(at=quantised(world.now), call=call.plan.call, interrupted=steered and not over))
     return entries

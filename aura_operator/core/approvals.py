@@ -1,4 +1,4 @@
-"""The rules of approvals: what is approved (a digest), when a set of votes is a decision, and what a decision allows.
+"""The rules of approvals: when a set of votes is a decision, and whether an approval is the one that was asked for.
 
 Pure; who may vote at all is admission's business, on the API server.
 """
@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 
-from aura_operator.core.absorb import Decision
 from aura_operator.core.entries import Choice, RequestKind, Verdict
 from aura_operator.core.instants import to_second_text
 
 
-def digest_of(arguments: str) -> str:
-    """`sha256:<hex>` over the bytes of the arguments text: JSON values won't do, since the API server rewrites them."""
-    return f"sha256:{sha256(arguments.encode()).hexdigest()}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """How an approval ended. `by`: who voted that way; `choice` of an effect in doubt, `answer` to a question."""
+
+    verdict: Verdict
+    reason: str
+    by: tuple[str, ...] = ()
+    choice: Choice | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,7 @@ class Vote:
     approved: bool
     reason: str = ""
     choice: Choice | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +63,16 @@ def judge(terms: Terms, votes: Mapping[str, Vote], now: float) -> Decision | Non
         reason="; ".join(vote.reason for vote in votes.values() if vote.reason),
         by=tuple(votes),
         choice=next(iter(choices)),
+        answer=_answer(votes),
     )
+
+
+def _answer(votes: Mapping[str, Vote]) -> str | None:
+    """The answers of all who were needed; whose is whose is said where there are several."""
+    answers = {user: vote.answer for user, vote in votes.items() if vote.answer is not None}
+    if len(answers) <= 1:
+        return next(iter(answers.values()), None)
+    return "\n".join(f"{user}: {answer}" for user, answer in answers.items())
 
 
 def _expired(terms: Terms, votes: Mapping[str, Vote]) -> Decision:

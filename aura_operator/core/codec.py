@@ -1,19 +1,20 @@
 """Entries as JSON lines and back: `{"k": kind, "at": time, …}`, one line each, defaults left out.
 
-Owns the format of schema 1, which is stored for ever: fields may be added with a default, never renamed.
-Must not know what an entry means.
+Owns the format, which is stored for ever, and its number: fields may be added with a default, never renamed; what an
+older version would misread needs a higher number. Must not know what an entry means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar, assert_never
 
 import orjson
 
 from aura_operator.core.effects import Effect, OnInDoubt
 from aura_operator.core.entries import (
-    CallPlan,
     Choice,
     Claimed,
     Control,
@@ -37,28 +38,87 @@ from aura_operator.core.entries import (
 )
 from aura_operator.core.instants import from_text, to_text
 from aura_operator.core.lifecycle import Phase
+from aura_operator.core.plan import CallPlan
 from aura_operator.core.text import dumps
 from aura_operator.core.transcript import Inline, Payload, Secret, Stored
-from aura_operator.errors import JournalError
+from aura_operator.errors import DamagedJournalError, NewerJournalError
+
+SCHEMA = 2  # the highest number that any entry of this version needs
+QUESTIONS_SINCE = 2  # plans, requests and decisions of questions to people
 
 Fields = dict[str, Any]
+E = TypeVar("E")
+W = TypeVar("W", bound=Enum)
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: a subscripted class marks its instances
+class Kind(Generic[E]):
+    """One kind of entry: its name in a line, both directions, and the schema that reading it takes.
+
+    `since` is the first schema that has the kind; `needs` says where an entry's content needs a later one.
+    """
+
+    name: str
+    entry: type[E]
+    write: Callable[[E], Fields]
+    read: Callable[[float, Fields], E]
+    since: int = 1
+    needs: Callable[[E], int] = lambda _: 1
+
+
+def known(schema: int) -> bool:
+    """Whether this version reads journals of that schema."""
+    return schema <= SCHEMA
+
+
+def schema_of(entry: Entry) -> int:
+    """The lowest schema with which a journal that holds this entry is read rightly."""
+    kind = _BY_CLASS[type(entry)]
+    return max(kind.since, kind.needs(entry))
 
 
 def encode(entry: Entry) -> str:
     """The line of an entry. Lone surrogates, which no UTF-8 text can hold, become U+FFFD first."""
-    kind, write, _ = _BY_CLASS[type(entry)]
-    fields: Fields = {"k": kind, "at": to_text(entry.at), **write(entry)}
+    kind = _BY_CLASS[type(entry)]
+    fields: Fields = {"k": kind.name, "at": to_text(entry.at), **kind.write(entry)}
     return dumps({name: value for name, value in fields.items() if value is not None})
 
 
 def decode(line: str) -> Entry:
-    """The entry of a line. Raises JournalError for a line that this version can't read."""
+    """The entry of a line. Raises NewerJournalError for a kind or a word that this version doesn't know,
+    DamagedJournalError for a line that no version wrote."""
     try:
         fields: Fields = orjson.loads(line)
-        read = _BY_KIND[fields["k"]]
-        return read(from_text(fields["at"]), fields)
+        name, at = fields["k"], from_text(fields["at"])
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise JournalError(f"a journal entry can't be read ({error!r}): {line[:200]}") from error
+        raise _damaged(line, error) from error
+    kind = _BY_NAME.get(name)
+    if kind is None:
+        raise NewerJournalError(f"the journal has entries of the kind {name!r}, which this version doesn't know")
+    try:
+        entry: Entry = kind.read(at, fields)
+    except _UnknownWordError as error:
+        raise NewerJournalError(
+            f"an entry of the kind {name!r} says {error}, which this version doesn't know"
+        ) from error
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise _damaged(line, error) from error
+    return entry
+
+
+def _damaged(line: str, error: Exception) -> DamagedJournalError:
+    return DamagedJournalError(f"a journal entry can't be read ({error!r}): {line[:200]}")
+
+
+class _UnknownWordError(Exception):
+    """A word that an enum of this version doesn't have."""
+
+
+def _word(words: type[W], value: str) -> W:
+    try:
+        return words(value)
+    except ValueError:
+        raise _UnknownWordError(repr(value)) from None
 
 
 def payload_fields(payload: Payload) -> Any:
@@ -70,6 +130,7 @@ def payload_fields(payload: Payload) -> Any:
             return {"ref": name, "sha256": sha256, "bytes": size}
         case Secret(name=name, size_bytes=size):
             return {"secretRef": name, "bytes": size}
+    assert_never(payload)
 
 
 def payload_of(fields: Any) -> Payload:
@@ -96,6 +157,7 @@ def _plan_fields(plan: CallPlan) -> Fields:
         ("schema", plan.schema, ""),
         ("refused", plan.refused, None),
         ("timer", plan.timer_seconds, None),
+        ("question", plan.question, False),
     )
     return fields | {name: value for name, value, default in optional if value != default}
 
@@ -105,16 +167,17 @@ def _plan_of(fields: Fields) -> CallPlan:
         call=fields["call"],
         part=fields["part"],
         tool=fields["tool"],
-        effect=Effect(fields.get("effect", _PLAN_DEFAULTS.effect.value)),
+        effect=_word(Effect, fields.get("effect", _PLAN_DEFAULTS.effect.value)),
         declared=not fields.get("hinted", False),
         approval=fields.get("approval", False),
         timeout_seconds=fields.get("timeout", _PLAN_DEFAULTS.timeout_seconds),
-        on_in_doubt=OnInDoubt(fields.get("onInDoubt", _PLAN_DEFAULTS.on_in_doubt.value)),
+        on_in_doubt=_word(OnInDoubt, fields.get("onInDoubt", _PLAN_DEFAULTS.on_in_doubt.value)),
         sensitive=fields.get("sensitive", False),
         digest=fields.get("digest", ""),
         schema=fields.get("schema", ""),
         refused=fields.get("refused"),
         timer_seconds=fields.get("timer"),
+        question=fields.get("question", False),
     )
 
 
@@ -135,81 +198,82 @@ def _optional_instant(text: str | None) -> float | None:
 
 
 def _choice(text: str | None) -> Choice | None:
-    return None if text is None else Choice(text)
+    return None if text is None else _word(Choice, text)
 
 
-_KINDS: tuple[tuple[str, type[Any], Callable[[Any], Fields], Callable[[float, Fields], Entry]], ...] = (
-    (
-        "claimed",
-        Claimed,
-        lambda e: {
+KINDS: tuple[Kind[Any], ...] = (
+    Kind[Claimed](
+        name="claimed",
+        entry=Claimed,
+        write=lambda e: {
             "epoch": e.epoch,
             "worker": e.worker,
             "incarnation": e.incarnation,
             "revision": e.revision,
             "proof": e.proof and e.proof.value,
         },
-        lambda at, f: Claimed(
+        read=lambda at, f: Claimed(
             at=at,
             epoch=f["epoch"],
             worker=f["worker"],
             incarnation=f["incarnation"],
             revision=f["revision"],
-            proof=Proof(f["proof"]) if "proof" in f else None,
+            proof=_word(Proof, f["proof"]) if "proof" in f else None,
         ),
     ),
-    (
-        "model",
-        ModelAnswered,
-        lambda e: {
+    Kind[ModelAnswered](
+        name="model",
+        entry=ModelAnswered,
+        write=lambda e: {
             "started": to_text(e.started),
             "usage": _usage_fields(e.usage),
             "calls": [_plan_fields(plan) for plan in e.calls] or None,
             "payload": payload_fields(e.payload),
         },
-        lambda at, f: ModelAnswered(
+        read=lambda at, f: ModelAnswered(
             at=at,
             started=from_text(f["started"]),
             payload=payload_of(f["payload"]),
             calls=tuple(_plan_of(plan) for plan in f.get("calls", ())),
             usage=_usage_of(f["usage"]),
         ),
+        needs=lambda e: QUESTIONS_SINCE if any(plan.question for plan in e.calls) else 1,
     ),
-    (
-        "model-failed",
-        ModelFailed,
-        lambda e: {"reason": e.reason, "message": e.message, "retryAt": _optional_text(e.retry_at)},
-        lambda at, f: ModelFailed(
+    Kind[ModelFailed](
+        name="model-failed",
+        entry=ModelFailed,
+        write=lambda e: {"reason": e.reason, "message": e.message, "retryAt": _optional_text(e.retry_at)},
+        read=lambda at, f: ModelFailed(
             at=at, reason=f["reason"], message=f["message"], retry_at=_optional_instant(f.get("retryAt"))
         ),
     ),
-    (
-        "intent",
-        Intent,
-        lambda e: {"call": e.call, "key": e.key, "ask": e.ask},
-        lambda at, f: Intent(at=at, call=f["call"], key=f["key"], ask=f.get("ask")),
+    Kind[Intent](
+        name="intent",
+        entry=Intent,
+        write=lambda e: {"call": e.call, "key": e.key, "ask": e.ask},
+        read=lambda at, f: Intent(at=at, call=f["call"], key=f["key"], ask=f.get("ask")),
     ),
-    (
-        "result",
-        Result,
-        lambda e: {
+    Kind[Result](
+        name="result",
+        entry=Result,
+        write=lambda e: {
             "call": e.call,
             "outcome": None if e.outcome is Outcome.OK else e.outcome.value,
             "started": _optional_text(e.started),
             "payload": payload_fields(e.payload),
         },
-        lambda at, f: Result(
+        read=lambda at, f: Result(
             at=at,
             call=f["call"],
-            outcome=Outcome(f.get("outcome", Outcome.OK.value)),
+            outcome=_word(Outcome, f.get("outcome", Outcome.OK.value)),
             payload=payload_of(f["payload"]),
             started=_optional_instant(f.get("started")),
         ),
     ),
-    (
-        "requested",
-        Requested,
-        lambda e: {
+    Kind[Requested](
+        name="requested",
+        entry=Requested,
+        write=lambda e: {
             "call": e.call,
             "ask": e.ask,
             "kind": e.kind.value,
@@ -217,68 +281,76 @@ _KINDS: tuple[tuple[str, type[Any], Callable[[Any], Fields], Callable[[float, Fi
             "schema": e.schema or None,
             "notBefore": _optional_text(e.not_before),
         },
-        lambda at, f: Requested(
+        read=lambda at, f: Requested(
             at=at,
             call=f["call"],
             ask=f["ask"],
-            kind=RequestKind(f["kind"]),
+            kind=_word(RequestKind, f["kind"]),
             expires_at=from_text(f["expiresAt"]),
             schema=f.get("schema", ""),
             not_before=_optional_instant(f.get("notBefore")),
         ),
+        needs=lambda e: QUESTIONS_SINCE if e.kind is RequestKind.QUESTION else 1,
     ),
-    (
-        "decided",
-        Decided,
-        lambda e: {
+    Kind[Decided](
+        name="decided",
+        entry=Decided,
+        write=lambda e: {
             "call": e.call,
             "ask": e.ask,
             "verdict": e.verdict.value,
             "by": list(e.by) or None,
             "choice": e.choice and e.choice.value,
+            "answer": e.answer,
+            "schema": e.schema or None,
             "reason": e.reason,
         },
-        lambda at, f: Decided(
+        read=lambda at, f: Decided(
             at=at,
             call=f["call"],
             ask=f["ask"],
-            verdict=Verdict(f["verdict"]),
+            verdict=_word(Verdict, f["verdict"]),
             by=tuple(f.get("by", ())),
             choice=_choice(f.get("choice")),
+            answer=f.get("answer"),
+            schema=f.get("schema", ""),
             reason=f["reason"],
         ),
+        needs=lambda e: 1 if e.answer is None else QUESTIONS_SINCE,
     ),
-    (
-        "slept",
-        Slept,
-        lambda e: {"call": e.call, "interrupted": e.interrupted or None},
-        lambda at, f: Slept(at=at, call=f["call"], interrupted=f.get("interrupted", False)),
+    Kind[Slept](
+        name="slept",
+        entry=Slept,
+        write=lambda e: {"call": e.call, "interrupted": e.interrupted or None},
+        read=lambda at, f: Slept(at=at, call=f["call"], interrupted=f.get("interrupted", False)),
     ),
-    (
-        "told-in-doubt",
-        ToldInDoubt,
-        lambda e: {"call": e.call},
-        lambda at, f: ToldInDoubt(at=at, call=f["call"]),
+    Kind[ToldInDoubt](
+        name="told-in-doubt",
+        entry=ToldInDoubt,
+        write=lambda e: {"call": e.call},
+        read=lambda at, f: ToldInDoubt(at=at, call=f["call"]),
     ),
-    (
-        "steered",
-        SteeringConsumed,
-        lambda e: {"position": e.position, "by": e.by, "text": e.text},
-        lambda at, f: SteeringConsumed(at=at, position=f["position"], by=f["by"], text=f["text"]),
+    Kind[SteeringConsumed](
+        name="steered",
+        entry=SteeringConsumed,
+        write=lambda e: {"position": e.position, "by": e.by, "text": e.text},
+        read=lambda at, f: SteeringConsumed(at=at, position=f["position"], by=f["by"], text=f["text"]),
     ),
-    (
-        "control",
-        Controlled,
-        lambda e: {"control": e.control.value},
-        lambda at, f: Controlled(at=at, control=Control(f["control"])),
+    Kind[Controlled](
+        name="control",
+        entry=Controlled,
+        write=lambda e: {"control": e.control.value},
+        read=lambda at, f: Controlled(at=at, control=_word(Control, f["control"])),
     ),
-    (
-        "finished",
-        Finished,
-        lambda e: {"phase": e.phase.value, "reason": e.reason, "message": e.message or None},
-        lambda at, f: Finished(at=at, phase=Phase(f["phase"]), reason=f["reason"], message=f.get("message", "")),
+    Kind[Finished](
+        name="finished",
+        entry=Finished,
+        write=lambda e: {"phase": e.phase.value, "reason": e.reason, "message": e.message or None},
+        read=lambda at, f: Finished(
+            at=at, phase=_word(Phase, f["phase"]), reason=f["reason"], message=f.get("message", "")
+        ),
     ),
 )
 
-_BY_CLASS = {cls: (kind, write, read) for kind, cls, write, read in _KINDS}
-_BY_KIND = {kind: read for kind, _, _, read in _KINDS}
+_BY_CLASS: dict[type[Any], Kind[Any]] = {kind.entry: kind for kind in KINDS}
+_BY_NAME: dict[str, Kind[Any]] = {kind.name: kind for kind in KINDS}

@@ -1,14 +1,14 @@
-"""What is wanted of a task at one moment: the values that decide.py returns and the runner starts, keeps or stops.
+"""What is wanted of a task at one moment: the value that decide.py returns and the runner carries out.
 
-Each has a stable `id`: the same want has the same id before and after an entry, a restart or a new owner.
+Work and waits have a stable `id`: the same want has the same id before and after an entry, a restart or a new owner.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aura_operator.core.entries import RequestKind
-from aura_operator.core.lifecycle import Phase, WaitKind
+from aura_operator.core.entries import Entry, Finished
+from aura_operator.core.lifecycle import WaitKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +17,7 @@ class CallModel:
 
     turn: int
     attempt: int
+    keeps_outcome: bool = False
 
     @property
     def id(self) -> str:
@@ -25,48 +26,35 @@ class CallModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTool:
-    """Call a tool, after an intent where the plan needs one. Outcome: Result, or Decided(Stale)."""
+    """Call a tool, after an intent where the plan needs one. Outcome: Result, or Decided(Stale).
+
+    `keeps_outcome`: it may have an effect, so it isn't dropped when it is no longer wanted, but asked to stop, and what
+    came of it is recorded.
+    """
 
     call: int
     attempt: int
+    keeps_outcome: bool
 
     @property
     def id(self) -> str:
         return f"call-{self.call}-{self.attempt}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """Write down that a person is asked. Outcome, at once: Requested."""
-
-    call: int
-    ask: int
-    kind: RequestKind
-    not_before: float | None
-
-    @property
-    def id(self) -> str:
-        return f"ask-{self.call}-{self.ask}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TellInDoubt:
-    """Tell the model that a call may or may not have happened. Outcome, at once: ToldInDoubt."""
-
-    call: int
-
-    @property
-    def id(self) -> str:
-        return f"tell-{self.call}"
+Work = CallModel | CallTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Await:
-    """Wait for something outside; absorb.py says when it came. The task may park on it until `until` (Unix seconds)."""
+    """Wait for something outside; absorb.py says when it came. The task may park on it until `until` (Unix seconds).
+
+    `reason` is why, as the condition `Parked` says it (a CamelCase word); `call` is the call that it is about.
+    """
 
     kind: WaitKind
     name: str
     until: float | None
+    reason: str
     call: int | None = None
 
     @property
@@ -75,16 +63,11 @@ class Await:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
-    """End the task. Outcome, at once: Finished."""
+class Wanted:
+    """All that is wanted of a task. `notes` need nothing but being written down; then it is decided anew. `ending` is
+    the entry that ends the journal: then nothing else is wanted."""
 
-    phase: Phase
-    reason: str
-    message: str
-
-    @property
-    def id(self) -> str:
-        return "finish"
-
-
-Command = CallModel | CallTool | Ask | TellInDoubt | Await | Finish
+    notes: tuple[Entry, ...] = ()
+    work: tuple[Work, ...] = ()
+    waits: tuple[Await, ...] = ()
+    ending: Finished | None = None

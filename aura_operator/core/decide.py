@@ -1,147 +1,168 @@
 """decide(state, limits, now) → what is wanted now. Owns what a task does next; must not say how it is done.
 
-The runner starts what is wanted and not running, and stops what runs and is not wanted.
+The runner writes the notes down, starts what is wanted and not running, and stops what runs and is not wanted.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
-from aura_operator.core.commands import Ask, Await, CallModel, CallTool, Command, Finish, TellInDoubt
+from aura_operator.core.calls import CallState, Stage
+from aura_operator.core.commands import Await, CallModel, CallTool, Wanted
 from aura_operator.core.effects import OnInDoubt
-from aura_operator.core.entries import Control, Entry, Finished, Requested, RequestKind, ToldInDoubt
+from aura_operator.core.entries import Control, Finished, Requested, RequestKind, ToldInDoubt
 from aura_operator.core.instants import quantised, to_second_text
 from aura_operator.core.lifecycle import Phase, WaitKind
-from aura_operator.core.state import CallState, Stage, TaskState, approval_name
+from aura_operator.core.limits import Limits
+from aura_operator.core.names import PAUSE, approval_name, model_timer, settle_timer, sleep_timer
+from aura_operator.core.state import TaskState
 
-PAUSE_NAME = "pause"
 DEADLINE_PASSED = "the task's activeDeadlineSeconds passed (waiting counts too)"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The agent's bounds. `tokens` counts input and output of all model calls; None: no bound."""
-
-    turns: int = 50
-    tokens: int | None = None
-    recoveries: int = 5
-    model_retries: int = 5
+WAIT_REASONS = {
+    RequestKind.TOOL_CALL: "ApprovalRequired",
+    RequestKind.IN_DOUBT: "InDoubt",
+    RequestKind.QUESTION: "QuestionAsked",
+}
+"""Why a task waits for a person, as its condition says it."""
 
 
-def decide(state: TaskState, limits: Limits, now: float) -> list[Command]:
+def decide(state: TaskState, limits: Limits, now: float) -> Wanted:
     """All that is wanted of the task at `now` (Unix seconds)."""
     if state.finished is not None:
-        return []
-    running = [call for call in state.open_calls if call.stage is Stage.STARTED]
-    ending = _ending(state, limits)
+        return Wanted()
+    running = tuple(_tool(call) for call in state.open_calls if call.stage is Stage.STARTED)
+    ending = _ending(state, limits, quantised(now))
     if ending is not None:
         if not running:
-            return [ending]
+            return Wanted(ending=ending)
         # Cancel and expiry ask running calls to stop; any other end lets them come to theirs.
-        return [] if state.control in (Control.CANCEL, Control.EXPIRED) else [_tool(call) for call in running]
+        return Wanted() if state.control in (Control.CANCEL, Control.EXPIRED) else Wanted(work=running)
     if state.control is Control.PAUSE:
-        return [*(_tool(call) for call in running), Await(kind=WaitKind.PAUSE, name=PAUSE_NAME, until=None)]
+        return Wanted(work=running, waits=(Await(kind=WaitKind.PAUSE, name=PAUSE, until=None, reason="Paused"),))
     if state.open_calls:
-        return [_next_of(state, call, now) for call in state.open_calls]
-    return [_next_turn(state, limits, now)]
+        return _next_of_calls(state, limits, now)
+    return _next_turn(state, limits, now)
 
 
-def _ending(state: TaskState, limits: Limits) -> Finish | None:
+def _ending(state: TaskState, limits: Limits, at: float) -> Finished | None:
     """The first reason to end that holds, in the order of their weight."""
     if state.control is Control.CANCEL:
-        return Finish(phase=Phase.CANCELLED, reason="Cancelled", message="cancelled as desired")
+        return Finished(at=at, phase=Phase.CANCELLED, reason="Cancelled", message="cancelled as desired")
     if state.control is Control.EXPIRED:
-        return _failed("DeadlineExceeded", DEADLINE_PASSED)
+        return _failed(at, "DeadlineExceeded", DEADLINE_PASSED)
     if state.failure is not None:
-        return _failed(state.failure.reason, state.failure.message)
+        return _failed(at, state.failure.reason, state.failure.message)
     if state.recoveries > limits.recoveries:
-        return _failed(
-            "Poisoned",
+        message = (
             f"its worker died {state.recoveries} times in a row without progress (limits.recoveries: "
-            f"{limits.recoveries}); look at the last call in its journal before you run it again",
+            f"{limits.recoveries}); look at the last call in its journal before you run it again"
         )
+        return _failed(at, "Poisoned", message)
     for call in state.open_calls:
         if call.stage is Stage.IN_DOUBT and call.plan.on_in_doubt is OnInDoubt.FAIL:
             since = to_second_text(call.started_at or call.planned_at)
-            return _failed(
-                "InDoubt", f"call {call.plan.call} ({call.plan.tool}) of {since} may or may not have happened"
-            )
+            message = f"call {call.plan.call} ({call.plan.tool}) of {since} may or may not have happened"
+            return _failed(at, "InDoubt", message)
     return None
 
 
-def _failed(reason: str, message: str) -> Finish:
-    return Finish(phase=Phase.FAILED, reason=reason, message=message)
+def _failed(at: float, reason: str, message: str) -> Finished:
+    return Finished(at=at, phase=Phase.FAILED, reason=reason, message=message)
 
 
 def _tool(call: CallState) -> CallTool:
     # An intent raises `attempts`, so the id stays the same from the want to the outcome.
-    return CallTool(call=call.plan.call, attempt=call.attempts if call.stage is Stage.STARTED else call.attempts + 1)
+    attempt = call.attempts if call.stage is Stage.STARTED else call.attempts + 1
+    return CallTool(call=call.plan.call, attempt=attempt, keeps_outcome=call.plan.needs_intent)
 
 
-def _next_of(state: TaskState, call: CallState, now: float) -> Command:
-    number = call.plan.call
+def _next_of_calls(state: TaskState, limits: Limits, now: float) -> Wanted:
+    notes: list[Requested | ToldInDoubt] = []
+    work: list[CallTool] = []
+    waits: list[Await] = []
+    for call in state.open_calls:
+        wanted = _next_of(state, call, limits, now)
+        match wanted:
+            case CallTool():
+                work.append(wanted)
+            case Await():
+                waits.append(wanted)
+            case Requested() | ToldInDoubt():
+                notes.append(wanted)
+            case _:
+                assert_never(wanted)
+    return Wanted(notes=tuple(notes), work=tuple(work), waits=tuple(waits))
+
+
+def _next_of(
+    state: TaskState, call: CallState, limits: Limits, now: float
+) -> Requested | ToldInDoubt | CallTool | Await:
+    plan, number = call.plan, call.plan.call
     if call.due_at is not None:
-        return Await(kind=WaitKind.TIMER, name=timer_name(number), until=call.due_at, call=number)
+        name = sleep_timer(number)
+        return Await(kind=WaitKind.TIMER, name=name, until=call.due_at, reason="Sleeping", call=number)
     match call.stage:
-        case Stage.PLANNED if call.plan.approval:
-            return Ask(call=number, ask=call.asks, kind=RequestKind.TOOL_CALL, not_before=None)
+        case Stage.PLANNED if plan.question:
+            return _ask(call, RequestKind.QUESTION, limits, now)
+        case Stage.PLANNED if plan.approval:
+            return _ask(call, RequestKind.TOOL_CALL, limits, now)
         case Stage.CLEARED if call.not_before is not None and call.not_before > now:
-            return Await(kind=WaitKind.TIMER, name=f"settle-{number}", until=call.not_before)
+            name = settle_timer(number)
+            return Await(kind=WaitKind.TIMER, name=name, until=call.not_before, reason="RetryLater", call=number)
         case Stage.PLANNED | Stage.CLEARED | Stage.STARTED:
             return _tool(call)
-        case Stage.REQUESTED | Stage.ASKED:
-            assert call.requested is not None
-            name = approval_name(state.task, number, call.requested.ask)
-            return Await(kind=WaitKind.APPROVAL, name=name, until=call.requested.expires_at, call=number)
-        case Stage.IN_DOUBT if call.plan.on_in_doubt is OnInDoubt.TELL_MODEL:
-            return TellInDoubt(call=number)
+        case Stage.REQUESTED | Stage.SETTLING | Stage.QUESTIONED:
+            asked = call.requested
+            if asked is None:
+                raise ValueError(f"call {number} is {call.stage.value}, and nobody was asked")
+            return Await(
+                kind=WaitKind.QUESTION if asked.kind is RequestKind.QUESTION else WaitKind.APPROVAL,
+                name=approval_name(state.task, number, asked.ask),
+                until=asked.expires_at,
+                reason=WAIT_REASONS[asked.kind],
+                call=number,
+            )
+        case Stage.IN_DOUBT if plan.on_in_doubt is OnInDoubt.TELL_MODEL:
+            return ToldInDoubt(at=quantised(now), call=number)
         case Stage.IN_DOUBT:
-            return Ask(call=number, ask=call.asks, kind=RequestKind.IN_DOUBT, not_before=call.not_before)
+            return _ask(call, RequestKind.IN_DOUBT, limits, now)
         case Stage.CLOSED:
             raise ValueError(f"call {number} is closed")
     assert_never(call.stage)
 
 
-def timer_name(call: int) -> str:
-    """The name under which a built-in sleep stands in `waitingFor` and `fired`."""
-    return f"sleep-{call}"
+def _ask(call: CallState, kind: RequestKind, limits: Limits, now: float) -> Requested:
+    at = quantised(now)
+    return Requested(
+        at=at,
+        call=call.plan.call,
+        ask=call.asks,
+        kind=kind,
+        # Whole seconds: the approval says its expiry in seconds, and both must be the same instant.
+        expires_at=float(int(at + limits.expires_after_seconds)),
+        schema=call.schema if kind is RequestKind.TOOL_CALL else "",
+        not_before=call.not_before if kind is RequestKind.IN_DOUBT else None,
+    )
 
 
-def _next_turn(state: TaskState, limits: Limits, now: float) -> Command:
+def _next_turn(state: TaskState, limits: Limits, now: float) -> Wanted:
+    at = quantised(now)
     if state.answer is not None:
-        return Finish(phase=Phase.SUCCEEDED, reason="Answered", message="")
+        return Wanted(ending=Finished(at=at, phase=Phase.SUCCEEDED, reason="Answered"))
     if state.turns >= limits.turns:
-        return _failed("TurnLimit", f"{state.turns} model turns without a final answer (limits.turns: {limits.turns})")
+        message = f"{state.turns} model turns without a final answer (limits.turns: {limits.turns})"
+        return Wanted(ending=_failed(at, "TurnLimit", message))
     spent = state.usage.input_tokens + state.usage.output_tokens
     if limits.tokens is not None and spent >= limits.tokens:
-        return _failed("TokenLimit", f"{spent} tokens used (limits.tokens: {limits.tokens})")
+        return Wanted(ending=_failed(at, "TokenLimit", f"{spent} tokens used (limits.tokens: {limits.tokens})"))
     trouble = state.trouble
     if trouble is None:
-        return CallModel(turn=state.turns + 1, attempt=1)
+        return Wanted(work=(CallModel(turn=state.turns + 1, attempt=1),))
     if trouble.retry_at is None or trouble.failures > limits.model_retries:
-        return _failed(trouble.reason, f"{trouble.message} ({trouble.failures} attempts)")
+        return Wanted(ending=_failed(at, trouble.reason, f"{trouble.message} ({trouble.failures} attempts)"))
     if trouble.retry_at > now:
-        name = f"model-{state.turns + 1}-{trouble.failures}"
-        return Await(kind=WaitKind.TIMER, name=name, until=trouble.retry_at)
-    return CallModel(turn=state.turns + 1, attempt=trouble.failures + 1)
-
-
-def at_once(command: Ask | TellInDoubt, *, now: float, expires_after_seconds: float, schema: str) -> Entry:
-    """The entry of a command that needs nothing but being written down. `schema` is the digest that the person sees."""
-    now = quantised(now)
-    match command:
-        case Ask(call=call, ask=ask, kind=kind, not_before=not_before):
-            # Whole seconds: the approval says its expiry in seconds, and both must be the same instant.
-            expires_at = float(int(now + expires_after_seconds))
-            return Requested(
-                at=now, call=call, ask=ask, kind=kind, expires_at=expires_at, schema=schema, not_before=not_before
-            )
-        case TellInDoubt(call=call):
-            return ToldInDoubt(at=now, call=call)
-    assert_never(command)
-
-
-def last_entry(command: Finish, *, now: float) -> Finished:
-    """The entry that ends the journal."""
-    return Finished(at=quantised(now), phase=command.phase, reason=command.reason, message=command.message)
+        name = model_timer(state.turns + 1, trouble.failures)
+        wait = Await(kind=WaitKind.TIMER, name=name, until=trouble.retry_at, reason="ModelRetry")
+        return Wanted(waits=(wait,))
+    return Wanted(work=(CallModel(turn=state.turns + 1, attempt=trouble.failures + 1),))

@@ -1,6 +1,7 @@
 """The kinds of journal entries, as values. One class a kind; `codec.py` turns them into lines and back.
 
-Times are Unix seconds at the journal's resolution (milliseconds). Owns the shapes, decides nothing.
+They are stored for ever. `at` is when the entry was recorded; times are Unix seconds at the journal's resolution
+(milliseconds). Owns the shapes, decides nothing.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from aura_operator.core.effects import Effect, OnInDoubt
 from aura_operator.core.lifecycle import Desired, Phase
+from aura_operator.core.plan import CallPlan
 from aura_operator.core.transcript import Payload
 
 
@@ -60,6 +61,15 @@ class Outcome(Enum):
     UNKNOWN = "unknown"  # may or may not have happened
 
 
+class Control(Enum):
+    """What the task was told to do; `Expired`: its active deadline passed."""
+
+    RUN = Desired.RUN.value
+    PAUSE = Desired.PAUSE.value
+    CANCEL = Desired.CANCEL.value
+    EXPIRED = "Expired"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What the model calls cost."""
@@ -77,36 +87,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallPlan:
-    """One tool call of a model response, with the policy that holds for it from here on.
+class Claimed:
+    """A worker took the task: everything from here to the next one is its epoch's.
 
-    The policy is written down with the response, so that neither a crash nor a server that changes its mind about
-    its own tool changes what a crash means. `digest` is over the bytes of the arguments text; `refused` says why the
-    call can't be made at all; `timer_seconds` makes it the built-in sleep.
+    `worker` is the name of its Lease, `incarnation` one life of its process, `revision` the name of the agent's pinned
+    revision ("" where the task can only be ended). `proof` says how it is known that the last owner's part has ended;
+    None at the first claim. An intent of an earlier epoch without an outcome is in doubt from here on.
     """
 
-    call: int
-    part: int
-    tool: str
-    effect: Effect = Effect.ONCE
-    declared: bool = True
-    approval: bool = False
-    timeout_seconds: float = 60.0
-    on_in_doubt: OnInDoubt = OnInDoubt.ASK
-    sensitive: bool = False
-    digest: str = ""
-    schema: str = ""
-    refused: str | None = None
-    timer_seconds: float | None = None
-
-    @property
-    def needs_intent(self) -> bool:
-        """Whether the journal must hold the intent before the call is sent: all but trusted, unapproved reads."""
-        return self.effect is not Effect.READ or self.approval or not self.declared
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
     at: float
     epoch: int
     worker: str
@@ -117,6 +105,11 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswered:
+    """The model answered in full. `started` is when the request was sent, `payload` the answer as JSON text
+    `{"fmt": …, "parts": […]}`, `calls` the plans of the calls that it asks for, numbered on from the task's last call;
+    without any, it is the final answer.
+    """
+
     at: float
     started: float
     payload: Payload
@@ -126,7 +119,9 @@ class ModelAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFailed:
-    """A model call failed. `retry_at` None: trying again can't help."""
+    """A model call failed. `reason` is a CamelCase word, `message` a sentence with the remedy; `retry_at` None: trying
+    again can't help.
+    """
 
     at: float
     reason: str
@@ -136,7 +131,9 @@ class ModelFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """From here on the call may have happened. `ask` names the approval it uses."""
+    """From here on the call may have happened. `key` is its idempotency key, `ask` names the approval that it uses
+    (None where it needs none). It is durable before the first byte of the call is sent.
+    """
 
     at: float
     call: int
@@ -146,6 +143,10 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
+    """What came of an attempt. `payload` is the text for the model. `started`: when a call without an intent was sent;
+    one with an intent has it there.
+    """
+
     at: float
     call: int
     outcome: Outcome
@@ -155,7 +156,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
-    """A person is asked. `schema` is the digest of the tool's schema that the person sees."""
+    """A person is asked. `ask` counts the requests of this call from 0, `expires_at` is in whole seconds, as the
+    approval says it. `schema` is the digest of the tool's schema that the person sees ("" unless kind is ToolCall);
+    `not_before` is until when a call in doubt may still be on its way.
+    """
 
     at: float
     call: int
@@ -168,6 +172,11 @@ class Requested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
+    """How a request ended. `by`: who voted that way; `reason`: their words, or what became of it otherwise. `choice` is
+    of an effect in doubt, `answer` of a question. `schema`: where the verdict is Stale, the digest of the tool's schema
+    as it is now ("" if it is gone).
+    """
+
     at: float
     call: int
     ask: int
@@ -175,11 +184,13 @@ class Decided:
     reason: str
     by: tuple[str, ...] = ()
     choice: Choice | None = None
+    answer: str | None = None
+    schema: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slept:
-    """A timer ended. `interrupted`: by steering, before its time."""
+    """A timer of the built-in sleep ended. `interrupted`: by steering, before its time."""
 
     at: float
     call: int
@@ -196,29 +207,26 @@ class ToldInDoubt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteeringConsumed:
+    """A message of `spec.steering` goes into the transcript. `position` counts from 0; `by` is who sent it."""
+
     at: float
     position: int
     text: str
     by: str
 
 
-class Control(Enum):
-    """What the task was told to do; `Expired`: its active deadline passed."""
-
-    RUN = Desired.RUN.value
-    PAUSE = Desired.PAUSE.value
-    CANCEL = Desired.CANCEL.value
-    EXPIRED = "Expired"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controlled:
+    """What the task was told to do has changed, or its deadline has passed; it holds until the next such entry."""
+
     at: float
     control: Control
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
+    """The end: no entry follows. `phase` is terminal, `reason` a CamelCase word, `message` a sentence or ""."""
+
     at: float
     phase: Phase
     reason: str

@@ -9,14 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
-from aura_operator.errors import JournalError
+from aura_operator.errors import DamagedJournalError
 
-SCHEMA = 1
 GENESIS = ""  # the head of a journal that has no entry yet
 
 INLINE_LIMIT_BYTES = 8 * 1024  # entries beyond this leave the status for an AuraCheckpoint
 PAYLOAD_LIMIT_BYTES = 4 * 1024  # a payload beyond this gets an AuraCheckpoint of its own
-PREVIOUS_SEGMENTS = 63  # so many segments before it each segment names
+PREVIOUS_SEGMENTS = 63  # each segment lists this many predecessors
 
 
 def head_after(head: str, line: str) -> str:
@@ -34,13 +33,15 @@ def head_of(lines: Iterable[str], start: str = GENESIS) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A sealed stretch of a journal: entries `first` up to but without `next`, from `head_before` to `head`."""
+    """A sealed stretch of a journal: entries `first` up to but without `next`, from `head_before` to `head`. `schema`
+    is the highest that any entry up to its end needs."""
 
     first: int
     next: int
     head_before: str
     head: str
     lines: tuple[str, ...]
+    schema: int
     previous: tuple[str, ...] = ()
 
 
@@ -50,10 +51,10 @@ def must_seal(inline_lines: Iterable[str]) -> bool:
 
 
 def verified(lines: tuple[str, ...], *, start: str, head: str, what: str) -> tuple[str, ...]:
-    """The same lines, if they lead from `start` to `head`; raises JournalError if somebody changed them."""
+    """The same lines, if they lead from `start` to `head`; raises DamagedJournalError if somebody changed them."""
     found = head_of(lines, start)
     if found != head:
-        raise JournalError(
+        raise DamagedJournalError(
             f"{what}: the journal was changed from outside (its hash chain ends in {found[:12]}…, the status says "
             f"{head[:12]}…); the task can't go on. Its entries are still there: look at them, then start the task anew"
         )

@@ -42,6 +42,16 @@ class WaitKind(Enum):
     TURN = "Turn"
     PAUSE = "Pause"
 
+    @property
+    def of_people(self) -> bool:
+        """Whether it rests on an AuraApproval, which people decide."""
+        return self in (WaitKind.APPROVAL, WaitKind.QUESTION)
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether it ends by itself, in the ordinary way, when its time has come."""
+        return self is WaitKind.TIMER
+
 
 class Move(Enum):
     """The writes that touch a phase."""

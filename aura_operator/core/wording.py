@@ -5,6 +5,8 @@ Owns the wording; a change here changes what models are told of old journals too
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from aura_operator.core.entries import Choice, Decided, Verdict
 from aura_operator.core.instants import to_second_text
 
@@ -22,6 +24,19 @@ def not_made(decided: Decided, tool: str) -> str:
             return f"{tool} was not called: it changed each time its approval came back ({decided.reason})"
         case Verdict.APPROVED:
             raise ValueError("an approved call is made")
+
+
+def replied(decided: Decided) -> tuple[str, bool]:
+    """What the model reads after its question to a person, and whether that is an error."""
+    by = ", ".join(decided.by)
+    match decided.verdict:
+        case Verdict.APPROVED:
+            return f"{by} answered: {decided.answer or ''}", False
+        case Verdict.DENIED:
+            return f"{by} did not answer: {decided.reason}", True
+        case Verdict.EXPIRED | Verdict.WITHDRAWN | Verdict.STALE:
+            return f"the question was not answered: {decided.reason}", True
+    assert_never(decided.verdict)
 
 
 def settled_done(decided: Decided, tool: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aura_operator.core.absorb import Decision
+from aura_operator.core.approvals import Decision
 from aura_operator.core.instants import to_second_text
 from aura_operator.store.approvals import PENDING
 from aura_operator.store.interface import add, expect

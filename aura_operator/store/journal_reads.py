@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aura_operator.clock import Clock
-from aura_operator.core.codec import decode
+from aura_operator.core import codec
 from aura_operator.core.entries import Entry
-from aura_operator.core.journal import GENESIS, SCHEMA, Segment, verified
-from aura_operator.errors import JournalError, UnknownSchemaError
+from aura_operator.core.journal import GENESIS, Segment, verified
+from aura_operator.errors import DamagedJournalError, NewerJournalError
 from aura_operator.store.interface import Store
 from aura_operator.store.overflow import read_segment
 from aura_operator.store.view import TaskView
@@ -30,31 +30,36 @@ class SealedSegment:
 async def read_journal(store: Store, task: TaskView, clock: Clock) -> tuple[list[SealedSegment], tuple[str, ...]]:
     """All sealed segments in order, and the lines in the status; () before the first claim.
 
-    Raises UnknownSchemaError for a newer format, JournalError if a part is missing or was changed.
+    Raises NewerJournalError for a newer format, DamagedJournalError if a part is missing or was changed.
     """
     journal = task.journal
     if journal is None:
         return [], ()
-    if journal.schema > SCHEMA:
-        raise UnknownSchemaError(f"{task.ref}: its journal has schema {journal.schema}, this version knows {SCHEMA}")
+    _read_by_this_version(journal.schema, str(task.ref))
     sealed = await _segments(store, task.ref.namespace, journal.sealed, clock) if journal.sealed else []
     head, position = GENESIS, 0
     for part in sealed:
         segment = part.segment
+        _read_by_this_version(segment.schema, f"{task.ref}, {part.name}")
         if segment.first != position or segment.head_before != head:
-            raise JournalError(f"{task.ref}: {part.name}, which starts at entry {segment.first}, doesn't fit in")
+            raise DamagedJournalError(f"{task.ref}: {part.name}, which starts at entry {segment.first}, doesn't fit in")
         verified(segment.lines, start=head, head=segment.head, what=str(task.ref))
         head, position = segment.head, segment.next
     verified(journal.entries, start=head, head=journal.head, what=str(task.ref))
     if position + len(journal.entries) != journal.next:
-        raise JournalError(f"{task.ref}: {position + len(journal.entries)} entries are there of {journal.next}")
+        raise DamagedJournalError(f"{task.ref}: {position + len(journal.entries)} entries are there of {journal.next}")
     return sealed, journal.entries
 
 
+def _read_by_this_version(schema: int, what: str) -> None:
+    if not codec.known(schema):
+        raise NewerJournalError(f"{what}: the journal needs schema {schema}, and this version knows {codec.SCHEMA}")
+
+
 async def read_entries(store: Store, task: TaskView, clock: Clock) -> list[Entry]:
-    """The whole journal as entries, in order. Raises as `read_journal`; JournalError also for a line it can't read."""
+    """The whole journal as entries, in order. Raises as `read_journal` and `decode`."""
     sealed, inline = await read_journal(store, task, clock)
-    return [decode(line) for line in lines_of(sealed, inline)]
+    return [codec.decode(line) for line in lines_of(sealed, inline)]
 
 
 def lines_of(sealed: Sequence[SealedSegment], inline: Sequence[str]) -> list[str]:
@@ -73,7 +78,7 @@ async def _segments(store: Store, namespace: str, last: str, clock: Clock) -> li
         earliest = parts[0]
         parts[:0] = await asyncio.gather(*(read(name) for name in earliest.segment.previous))
         if parts[0].segment.first >= earliest.segment.first:
-            raise JournalError(
+            raise DamagedJournalError(
                 f"AuraCheckpoint {namespace}/{earliest.name} names {parts[0].name} as earlier than itself"
             )
     return parts

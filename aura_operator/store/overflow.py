@@ -13,14 +13,14 @@ from hashlib import sha256
 from typing import Any
 
 from aura_operator.clock import Clock
-from aura_operator.core.journal import SCHEMA, Segment
+from aura_operator.core.journal import Segment
 from aura_operator.core.text import dumps
 from aura_operator.core.transcript import Secret, Stored
 from aura_operator.errors import (
     AlreadyExistsError,
     ContentRejectedError,
+    DamagedJournalError,
     ForbiddenError,
-    JournalError,
     NotFoundError,
     OutcomeUnknownError,
     UnavailableError,
@@ -44,7 +44,7 @@ def segment_object(task: Manifest, segment: Segment) -> Manifest:
     """The AuraCheckpoint for a sealed stretch of the journal."""
     text = "\n".join(segment.lines)
     journal = {
-        "schema": SCHEMA,
+        "schema": segment.schema,
         "first": segment.first,
         "next": segment.next,
         "headBefore": segment.head_before,
@@ -97,7 +97,7 @@ async def create_retrying(store: Store, resource: Resource, manifest: Manifest, 
 
 
 async def read_stored(store: Store, namespace: str, stored: Stored, clock: Clock) -> str:
-    """The text of a large payload. Raises JournalError if it is gone or was changed."""
+    """The text of a large payload. Raises DamagedJournalError if it is gone or was changed."""
     ref = Ref(resource=CHECKPOINTS, namespace=namespace, name=stored.name)
     text = _decoded(await _read(store, ref, clock), ref)
     if sha256(text.encode()).hexdigest() != stored.sha256:
@@ -106,7 +106,7 @@ async def read_stored(store: Store, namespace: str, stored: Stored, clock: Clock
 
 
 async def read_secret(store: Store, namespace: str, secret: Secret, clock: Clock) -> str:
-    """The text of a sensitive payload. Raises JournalError if it is gone or was changed."""
+    """The text of a sensitive payload. Raises DamagedJournalError if it is gone or was changed."""
     ref = Ref(resource=SECRETS, namespace=namespace, name=secret.name)
     manifest = await _read(store, ref, clock)
     try:
@@ -119,7 +119,7 @@ async def read_secret(store: Store, namespace: str, secret: Secret, clock: Clock
 
 
 async def read_segment(store: Store, namespace: str, name: str, clock: Clock) -> Segment:
-    """A sealed stretch of a journal. Raises JournalError if it is gone or is something else."""
+    """A sealed stretch of a journal. Raises DamagedJournalError if it is gone or is something else."""
     ref = Ref(resource=CHECKPOINTS, namespace=namespace, name=name)
     manifest = await _read(store, ref, clock)
     journal = manifest["spec"].get("journal")
@@ -130,6 +130,7 @@ async def read_segment(store: Store, namespace: str, name: str, clock: Clock) ->
         next=journal["next"],
         head_before=journal["headBefore"],
         head=journal["head"],
+        schema=journal["schema"],
         lines=tuple(_decoded(manifest, ref).split("\n")),
         previous=tuple(journal.get("previous", ())),
     )
@@ -139,7 +140,7 @@ async def _read(store: Store, ref: Ref, clock: Clock) -> Manifest:
     try:
         return await get_retrying(store, ref, clock)
     except NotFoundError as error:
-        raise JournalError(f"{ref}, a part of the journal, is gone; the task can't go on") from error
+        raise DamagedJournalError(f"{ref}, a part of the journal, is gone; the task can't go on") from error
 
 
 def _checkpoint(task: Manifest, kind: str, digest: str, text: str, content: dict[str, Any]) -> Manifest:
@@ -184,5 +185,5 @@ def _decoded(manifest: Manifest, ref: Ref) -> str:
         raise _changed(ref) from error
 
 
-def _changed(ref: Ref) -> JournalError:
-    return JournalError(f"{ref}, a part of the journal, was changed from outside; the task can't go on")
+def _changed(ref: Ref) -> DamagedJournalError:
+    return DamagedJournalError(f"{ref}, a part of the journal, was changed from outside; the task can't go on")

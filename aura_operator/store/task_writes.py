@@ -12,16 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from aura_operator.core.entries import Proof
-from aura_operator.core.instants import to_second_text, to_text
-from aura_operator.core.journal import SCHEMA
+from aura_operator.core.instants import to_second_text
 from aura_operator.core.lifecycle import FINISH_MOVES, Move, Phase, next_phase
 from aura_operator.core.ownership import Owner
 from aura_operator.store.interface import Op, add, expect, remove
 from aura_operator.store.resources import Manifest, Ref
-from aura_operator.store.view import TaskView, Wait
-
-StatusFields = Mapping[str, Any]
-"""Further fields of status that are set in the same write: summary, conditions, unresolved, progress, usage, …"""
+from aura_operator.store.task_fields import (
+    ResultFields,
+    StatusFields,
+    Wait,
+    first_journal,
+    last_end_fields,
+    owner_fields,
+    wait_fields,
+)
+from aura_operator.store.view import TaskView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,7 @@ class OwnedTask:
     uid: str
     epoch: int
     owner: Owner
+    schema: int
     next: int
     head: str
     entries: tuple[str, ...]
@@ -50,11 +56,12 @@ class OwnedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalDelta:
-    """What an owner's write adds to the journal: the lines, the head after them, and, if they made the status too
-    large, the segment that now holds all entries up to `next`."""
+    """What an owner's write adds to the journal: the lines, the head after them, the schema that they need, and, if
+    they made the status too large, the segment that now holds all entries up to `next`."""
 
     lines: tuple[str, ...]
     head: str
+    schema: int = 1
     sealed: str | None = None
 
 
@@ -63,12 +70,14 @@ def claim(
     owner: Owner,
     *,
     line: str,
+    schema: int,
     head: str,
     now: float,
     first: StatusFields,
     fields: StatusFields | None = None,
 ) -> Write:
-    """Takes a Pending task. `line` is its `claimed` entry, `first` what only the first claim sets (run, revision)."""
+    """Takes a Pending task. `line` is its `claimed` entry, `schema` what that needs, `first` what only the first claim
+    sets (run, revision)."""
     epoch = task.epoch + 1
     journal = task.journal
     ops = [
@@ -79,20 +88,20 @@ def claim(
         expect("/status/epoch", task.epoch),
     ]
     if journal is None:
-        checkpoint = {"schema": SCHEMA, "next": 1, "head": head, "entries": [line]}
-        ops += [expect("/status/journal", None), add("/status/journal", checkpoint), *puts(first)]
+        began = first_journal(schema=schema, head=head, line=line)
+        ops += [expect("/status/journal", None), add("/status/journal", began), *puts(first)]
     else:
         ops += [
             expect("/status/journal/head", journal.head),
             add("/status/journal/entries/-", line),
             add("/status/journal/next", journal.next + 1),
             add("/status/journal/head", head),
+            *_raised(journal.schema, schema),
         ]
-    held_by = {"worker": owner.worker, "incarnation": owner.incarnation, "since": to_second_text(now)}
     ops += [
         add("/status/phase", next_phase(Phase.PENDING, Move.CLAIM).value),
         add("/status/epoch", epoch),
-        add("/status/owner", held_by),
+        add("/status/owner", owner_fields(owner, now)),
         add("/status/waitingFor", []),
         *puts(fields or {}),
     ]
@@ -104,8 +113,8 @@ def claim(
     return Write(name="claim", ref=task.ref, ops=tuple(ops), landed=landed)
 
 
-def append(owned: OwnedTask, delta: JournalDelta, *, fields: StatusFields) -> Write:
-    """Adds entries to the journal of a task that the writer owns."""
+def append(owned: OwnedTask, delta: JournalDelta, *, fields: Mapping[str, object]) -> Write:
+    """Adds entries to the journal of a task that the writer owns. `fields`: those of StatusFields that have changed."""
     ops = (*_owned(owned), *_grown(owned, delta), *puts(fields))
     return Write(name="append", ref=owned.ref, ops=ops, landed=_has_head(owned.epoch, delta.head))
 
@@ -127,9 +136,9 @@ def park(
         *_grown(owned, delta),
         add("/status/phase", next_phase(Phase.RUNNING, Move.PARK).value),
         remove("/status/owner"),
-        add("/status/waitingFor", [_wait_fields(wait) for wait in waiting_for]),
+        add("/status/waitingFor", [wait_fields(wait) for wait in waiting_for]),
         *([remove("/status/fired")] if fired else []),
-        add("/status/lastEnd", _end_fields(owned.owner, owned.epoch, Proof.RELEASED, now)),
+        add("/status/lastEnd", last_end_fields(owned.owner, owned.epoch, Proof.RELEASED, now)),
         *puts(fields),
     )
 
@@ -141,25 +150,29 @@ def park(
     return Write(name="park", ref=owned.ref, ops=ops, landed=landed)
 
 
-def release(owned: OwnedTask, *, now: float, fields: StatusFields) -> Write:
-    """Gives the task back to be claimed by anybody, at once."""
+def release(owned: OwnedTask, delta: JournalDelta, *, now: float, fields: StatusFields) -> Write:
+    """Gives the task back to be claimed by anybody, at once. It adds nothing to the journal, since it also holds for an
+    owner that doesn't know the journal: a delta with lines is a ValueError, or they would be lost without a word."""
+    if delta.lines:
+        raise ValueError(f"{owned.ref} can't be released with {len(delta.lines)} entries unwritten")
     ops = (
         *same(owned.uid),
         expect("/status/epoch", owned.epoch),
         expect("/status/owner/incarnation", owned.owner.incarnation),
         add("/status/phase", next_phase(Phase.RUNNING, Move.RELEASE).value),
         remove("/status/owner"),
-        add("/status/lastEnd", _end_fields(owned.owner, owned.epoch, Proof.RELEASED, now)),
+        add("/status/lastEnd", last_end_fields(owned.owner, owned.epoch, Proof.RELEASED, now)),
         *puts(fields),
     )
     return Write(name="release", ref=owned.ref, ops=ops, landed=_later_than(owned.epoch))
 
 
 def finish(
-    owned: OwnedTask, delta: JournalDelta, *, phase: Phase, result: StatusFields, now: float, fields: StatusFields
+    owned: OwnedTask, delta: JournalDelta, *, phase: Phase, result: ResultFields, now: float, fields: StatusFields
 ) -> Write:
     """Ends the task. `result`: text or ref; `delta` ends in the `finished` entry."""
-    assert delta.lines, "a journal ends in an entry, and by its head this write is known again"
+    if not delta.lines:  # by the head after them this write is known again
+        raise ValueError(f"{owned.ref} can't be finished without a last entry")
     ops = (
         *_owned(owned),
         *_grown(owned, delta),
@@ -199,7 +212,8 @@ def fire(task: TaskView, name: str, *, fields: StatusFields) -> Write | None:
 
 def orphan(task: TaskView, proof: Proof, *, now: float, fields: StatusFields) -> Write:
     """Takes a Running task from an owner that can't be running it any more, for anybody to claim."""
-    assert task.owner is not None
+    if task.owner is None:
+        raise ValueError(f"{task.ref} has no owner to be taken from")
     ops = (
         *same(task.uid),
         expect("/status/epoch", task.epoch),
@@ -208,10 +222,26 @@ def orphan(task: TaskView, proof: Proof, *, now: float, fields: StatusFields) ->
         add("/status/phase", next_phase(Phase.RUNNING, Move.ORPHAN).value),
         remove("/status/owner"),
         add("/status/recoveries", task.recoveries + (1 if proof.is_death else 0)),
-        add("/status/lastEnd", _end_fields(task.owner, task.epoch, proof, now)),
+        add("/status/lastEnd", last_end_fields(task.owner, task.epoch, proof, now)),
         *puts(fields),
     )
     return Write(name="orphan", ref=task.ref, ops=ops, landed=_later_than(task.epoch))
+
+
+def remark(task: TaskView, *, fields: StatusFields) -> Write:
+    """Says something about a task that nobody owns: its summary. Not part of any journal."""
+    wanted: dict[str, Any] = {**fields}
+    ops = (
+        *same(task.uid),
+        expect("/status/phase", task.phase.value),
+        expect("/status/epoch", task.epoch),
+        *puts(wanted),
+    )
+
+    def landed(manifest: Manifest) -> bool:
+        return all(manifest["status"].get(name) == value for name, value in wanted.items())
+
+    return Write(name="remark", ref=task.ref, ops=ops, landed=landed)
 
 
 def same(uid: str) -> tuple[Op, ...]:
@@ -233,7 +263,11 @@ def _grown(owned: OwnedTask, delta: JournalDelta) -> tuple[Op, ...]:
     if not delta.lines:
         return ()
     following = owned.next + len(delta.lines)
-    place = [add("/status/journal/next", following), add("/status/journal/head", delta.head)]
+    place = [
+        add("/status/journal/next", following),
+        add("/status/journal/head", delta.head),
+        *_raised(owned.schema, delta.schema),
+    ]
     if delta.sealed is None:
         return (*(add("/status/journal/entries/-", line) for line in delta.lines), *place)
     return (
@@ -243,24 +277,14 @@ def _grown(owned: OwnedTask, delta: JournalDelta) -> tuple[Op, ...]:
     )
 
 
-def puts(fields: StatusFields) -> tuple[Op, ...]:
+def _raised(schema: int, needed: int) -> tuple[Op, ...]:
+    """The journal's number grows with the first entry that needs a higher one, in the very write that brings it."""
+    return (add("/status/journal/schema", needed),) if needed > schema else ()
+
+
+def puts(fields: Mapping[str, object]) -> tuple[Op, ...]:
     """Sets fields of the status."""
     return tuple(add(f"/status/{name}", value) for name, value in fields.items())
-
-
-def _wait_fields(wait: Wait) -> dict[str, Any]:
-    fields = {"kind": wait.kind.value, "name": wait.name}
-    return fields if wait.until is None else fields | {"until": to_text(wait.until)}
-
-
-def _end_fields(owner: Owner, epoch: int, proof: Proof, now: float) -> dict[str, Any]:
-    return {
-        "worker": owner.worker,
-        "incarnation": owner.incarnation,
-        "epoch": epoch,
-        "proof": proof.value,
-        "at": to_text(now),
-    }
 
 
 def _has_head(epoch: int, head: str) -> Callable[[Manifest], bool]:
@@ -278,19 +302,3 @@ def _later_than(epoch: int) -> Callable[[Manifest], bool]:
         return bool(status["epoch"] > epoch or status["phase"] != Phase.RUNNING.value)
 
     return landed
-
-
-def remark(task: TaskView, *, fields: StatusFields) -> Write:
-    """Says something about a task that nobody owns: its summary. Not part of any journal."""
-    wanted = dict(fields)
-    ops = (
-        *same(task.uid),
-        expect("/status/phase", task.phase.value),
-        expect("/status/epoch", task.epoch),
-        *puts(wanted),
-    )
-
-    def landed(manifest: Manifest) -> bool:
-        return all(manifest["status"].get(name) == value for name, value in wanted.items())
-
-    return Write(name="remark", ref=task.ref, ops=ops, landed=landed)

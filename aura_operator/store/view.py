@@ -1,6 +1,7 @@
 """An AuraTask as the processes read it: a projection of its object, cheap enough for every answer to a write.
 
-Owns reading; task_writes.py owns writing. The full model of the kind, for users' input, is api/task.py.
+Owns reading the whole; its parts are in task_fields.py, the writes in task_writes.py. The full model of the kind, for
+users' input, is api/task.py.
 """
 
 from __future__ import annotations
@@ -10,42 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from aura_operator.core.absorb import SteeringText
-from aura_operator.core.entries import Proof
 from aura_operator.core.instants import from_text
 from aura_operator.core.journal import GENESIS
-from aura_operator.core.lifecycle import Desired, Phase, WaitKind
+from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.ownership import Owner
 from aura_operator.store.resources import TASKS, Manifest, Ref
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """One element of `waitingFor`. `until` in Unix seconds."""
-
-    kind: WaitKind
-    name: str
-    until: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalView:
-    """`status.journal`. `sealed` is the name of the last sealed segment, `sealed_next` the entries up to its end."""
-
-    schema: int
-    next: int
-    head: str
-    entries: tuple[str, ...]
-    sealed: str | None
-    sealed_next: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastEnd:
-    """How the last ownership ended."""
-
-    owner: Owner
-    epoch: int
-    proof: Proof
+from aura_operator.store.task_fields import JournalView, LastEnd, Wait, journal_of, last_end_of, owner_of, waits_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,44 +88,15 @@ def task_view(manifest: Manifest) -> TaskView:
         epoch=status.get("epoch", 0),
         run=status.get("run", ""),
         revision=status.get("agentRevision", ""),
-        owner=_owner(status.get("owner")),
-        journal=_journal(status.get("journal")),
-        waiting_for=tuple(_wait(item) for item in status.get("waitingFor", ())),
+        owner=owner_of(status.get("owner")),
+        journal=journal_of(status.get("journal")),
+        waiting_for=waits_of(status.get("waitingFor", ())),
         fired=tuple(status.get("fired", ())),
         recoveries=status.get("recoveries", 0),
-        last_end=_last_end(status.get("lastEnd")),
+        last_end=last_end_of(status.get("lastEnd")),
         started_at=_instant(status, "startedAt"),
         finished_at=_instant(status, "finishedAt"),
     )
-
-
-def _owner(fields: Mapping[str, Any] | None) -> Owner | None:
-    return None if not fields else Owner(worker=fields["worker"], incarnation=fields["incarnation"])
-
-
-def _journal(fields: Mapping[str, Any] | None) -> JournalView | None:
-    if not fields:
-        return None
-    sealed = fields.get("sealed") or {}
-    return JournalView(
-        schema=fields["schema"],
-        next=fields["next"],
-        head=fields["head"],
-        entries=tuple(fields.get("entries", ())),
-        sealed=sealed.get("name"),
-        sealed_next=sealed.get("next", 0),
-    )
-
-
-def _wait(fields: Mapping[str, Any]) -> Wait:
-    return Wait(kind=WaitKind(fields["kind"]), name=fields["name"], until=_instant(fields, "until"))
-
-
-def _last_end(fields: Mapping[str, Any] | None) -> LastEnd | None:
-    if not fields:
-        return None
-    owner = Owner(worker=fields["worker"], incarnation=fields["incarnation"])
-    return LastEnd(owner=owner, epoch=fields["epoch"], proof=Proof(fields["proof"]))
 
 
 def _instant(fields: Mapping[str, Any], name: str) -> float | None:

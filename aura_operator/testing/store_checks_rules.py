@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from aura_operator.core.codec import SCHEMA
 from aura_operator.core.entries import Proof, Verdict
-from aura_operator.core.journal import SCHEMA
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.ownership import Owner
 from aura_operator.errors import (

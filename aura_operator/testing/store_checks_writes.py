@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aura_operator.clock import Clock
-from aura_operator.core.absorb import Decision
+from aura_operator.core.approvals import Decision
 from aura_operator.core.entries import Proof, Verdict
 from aura_operator.core.journal import head_of
 from aura_operator.core.lifecycle import Phase, WaitKind
@@ -23,8 +23,9 @@ from aura_operator.store.approvals import approval_ref, approval_view
 from aura_operator.store.commit import commit
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import APPROVALS, TASKS, Manifest, Ref, new
+from aura_operator.store.task_fields import ResultFields, StatusFields, Wait
 from aura_operator.store.task_writes import JournalDelta, OwnedTask, Write
-from aura_operator.store.view import TaskView, Wait, task_view
+from aura_operator.store.view import TaskView, task_view
 
 A = Owner(worker="a", incarnation="pod-a.1")
 B = Owner(worker="b", incarnation="pod-b.1")
@@ -91,9 +92,10 @@ class Ground:
 
 def claim(task: TaskView, owner: Owner) -> Write:
     line = f'{{"k":"claimed","epoch":{task.epoch + 1},"worker":"{owner.worker}"}}'
-    first = {"run": str(uuid.uuid4()), "startedAt": "2027-01-15T08:00:00Z", "agentRevision": "sre-1"}
+    first: StatusFields = {"run": str(uuid.uuid4()), "startedAt": "2027-01-15T08:00:00Z", "agentRevision": "sre-1"}
     head = head_of([line], task.head)
-    return task_writes.claim(task, owner, line=line, head=head, now=NOW, first=first, fields={"summary": "claimed"})
+    fields: StatusFields = {"summary": "claimed"}
+    return task_writes.claim(task, owner, line=line, schema=1, head=head, now=NOW, first=first, fields=fields)
 
 
 def owned(task: TaskView, owner: Owner) -> OwnedTask:
@@ -104,6 +106,7 @@ def owned(task: TaskView, owner: Owner) -> OwnedTask:
         uid=task.uid,
         epoch=task.epoch,
         owner=owner,
+        schema=journal.schema,
         next=journal.next,
         head=journal.head,
         entries=journal.entries,
@@ -125,12 +128,12 @@ def park(held: OwnedTask, *waits: Wait, fired: tuple[str, ...] = ()) -> Write:
 
 
 def release(held: OwnedTask) -> Write:
-    return task_writes.release(held, now=NOW, fields={"summary": "released"})
+    return task_writes.release(held, delta(held), now=NOW, fields={"summary": "released"})
 
 
 def finish(held: OwnedTask, phase: Phase = Phase.SUCCEEDED) -> Write:
     grown = delta(held, f'{{"k":"finished","phase":"{phase.value}"}}')
-    result = {"text": "42"} if phase is Phase.SUCCEEDED else {}
+    result: ResultFields = {"text": "42"} if phase is Phase.SUCCEEDED else {}
     return task_writes.finish(held, grown, phase=phase, result=result, now=NOW, fields={"reason": "Done"})
 
 

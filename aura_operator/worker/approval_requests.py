@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from aura_operator.core.absorb import Decision
-from aura_operator.core.approvals import Request, judge, mismatch
+from aura_operator.core.approvals import Decision, Request, judge, mismatch
+from aura_operator.core.calls import CallState
 from aura_operator.core.commands import Await
 from aura_operator.core.entries import Requested, RequestKind, Verdict
 from aura_operator.core.instants import to_second_text, to_text
-from aura_operator.core.state import CallState
 from aura_operator.errors import (
     AlreadyExistsError,
     ConfigurationError,

@@ -6,13 +6,15 @@ import asyncio
 from dataclasses import dataclass
 
 from aura_operator.agent.models import reply
-from aura_operator.core.approvals import digest_of
+from aura_operator.core.calls import CallState
 from aura_operator.core.commands import CallTool
-from aura_operator.core.entries import CallPlan, Decided, Intent, Outcome, Result, Verdict
+from aura_operator.core.digests import digest_of
+from aura_operator.core.entries import Decided, Intent, Outcome, Result, Verdict
 from aura_operator.core.instants import quantised
-from aura_operator.core.state import CallState, idempotency_key
+from aura_operator.core.names import idempotency_key
+from aura_operator.core.plan import CallPlan
 from aura_operator.core.transcript import ModelReply
-from aura_operator.errors import JournalError, ToolServerError
+from aura_operator.errors import DamagedJournalError, ToolServerError
 from aura_operator.worker.live import LiveTask
 
 
@@ -36,9 +38,7 @@ async def perform(live: LiveTask, command: CallTool, stop: Stop) -> None:
         _record(live, call.plan, Outcome.NOT_SENT, f"not called: {error}", started=None)
         return
     if call.approved_schema and (spec is None or spec.schema_digest != call.approved_schema):
-        assert call.permitted_ask is not None
-        reason = f"{call.plan.tool} is not the tool that was approved: its schema changed since, or it is gone"
-        live.record(_stale(live, call.plan.call, call.permitted_ask, reason))
+        live.record(_stale(live, call, spec.schema_digest if spec is not None else ""))
         return
     arguments = arguments_of(live, call.plan)
     key = idempotency_key(live.state.run, call.plan.call, call.plan.digest)
@@ -95,12 +95,22 @@ def _record(live: LiveTask, plan: CallPlan, outcome: Outcome, text: str, *, star
     )
 
 
-def _stale(live: LiveTask, call: int, ask: int, reason: str) -> Decided:
-    return Decided(at=quantised(live.now()), call=call, ask=ask, verdict=Verdict.STALE, reason=reason)
+def _stale(live: LiveTask, call: CallState, schema: str) -> Decided:
+    """What was approved has changed, so the approval is no use any more; it is asked for again, for what is there."""
+    if call.permitted_ask is None:
+        raise ValueError(f"call {call.plan.call} has a schema that was approved, and no approval")
+    return Decided(
+        at=quantised(live.now()),
+        call=call.plan.call,
+        ask=call.permitted_ask,
+        verdict=Verdict.STALE,
+        reason=f"{call.plan.tool} is not the tool that was approved: its schema changed since, or it is gone",
+        schema=schema,
+    )
 
 
 def arguments_of(live: LiveTask, plan: CallPlan) -> str:
-    """The arguments text of a call of the current turn, to the byte as it was planned. Raises JournalError."""
+    """The arguments text of a call of the current turn, to the byte as it was planned. Raises DamagedJournalError."""
     planned = live.arguments.get(plan.call)
     if planned is not None:
         return planned
@@ -108,5 +118,5 @@ def arguments_of(live: LiveTask, plan: CallPlan) -> str:
     response = reply.load(live.payloads.text(payload))
     arguments = next((call.arguments for call in reply.calls_of(response.parts) if call.part == plan.part), None)
     if arguments is None or digest_of(arguments) != plan.digest:
-        raise JournalError(f"{live.task.ref}: the arguments of call {plan.call} are not those that were planned")
+        raise DamagedJournalError(f"{live.task.ref}: the arguments of call {plan.call} are not those that were planned")
     return arguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aura_operator.core.journal import SCHEMA
+from aura_operator.core import codec
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECONDS, rank
 from aura_operator.store.view import TaskView
@@ -27,10 +27,11 @@ class Candidates:
         self._tasks: dict[str, _Candidate] = {}
         self._served: dict[str, int] = {}  # when each namespace had its last turn
         self._turn = 0
+        self._left: set[str] = set()  # uids of tasks with which only a newer version can go on
 
     def offer(self, task: TaskView, peers: set[str], now: float, wall: float) -> None:
         """Takes note of a task as it is now. `now` is on the boot clock, `wall` in Unix seconds."""
-        if not takeable(task):
+        if not takeable(task) or task.uid in self._left:
             self._tasks.pop(task.uid, None)
             return
         if task.desired is Desired.PAUSE and task.deadline is not None:
@@ -50,6 +51,10 @@ class Candidates:
 
     def forget(self, uid: str) -> None:
         self._tasks.pop(uid, None)
+
+    def leave(self, task: TaskView) -> None:
+        """Never offers a task again: only a newer version can go on with it, though its number doesn't say so."""
+        self._left.add(task.uid)
 
     def postpone(self, task: TaskView, until: float) -> None:
         """Tries a task again only at `until` (boot clock)."""
@@ -92,7 +97,7 @@ def _fits(task: TaskView, wall: float, free_slots: int, running: int, making_roo
 
 def takeable(task: TaskView) -> bool:
     """Whether anybody of this version may claim the task, now or (paused with a deadline) some time."""
-    newer = task.journal is not None and task.journal.schema > SCHEMA
+    newer = task.journal is not None and not codec.known(task.journal.schema)
     wanted = task.desired is not Desired.PAUSE or task.deadline is not None
     return task.phase is Phase.PENDING and wanted and not task.deleting and not newer
 

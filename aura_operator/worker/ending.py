@@ -11,11 +11,11 @@ from aura_operator.core.entries import Finished
 from aura_operator.core.instants import quantised
 from aura_operator.core.journal import head_after
 from aura_operator.core.lifecycle import Phase
-from aura_operator.errors import AuraError, ConflictError, FencedError, NotFoundError
+from aura_operator.errors import AuraError, ConflictError, FencedError, NewerJournalError, NotFoundError
 from aura_operator.store.commit import commit, describe, get_retrying
 from aura_operator.store.events import EventType
 from aura_operator.store.resources import Manifest
-from aura_operator.store.task_writes import JournalDelta, finish
+from aura_operator.store.task_writes import JournalDelta, finish, release
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
 from aura_operator.worker.live import WorkerContext, owned_task
@@ -27,7 +27,9 @@ class Ended(Enum):
     FINISHED = "finished"
     PARKED = "parked"
     RELEASED = "released"
-    LOST = "lost"  # deleted, or another's
+    LOST = "lost"  # deleted, or another's, after it had been ours
+    NOT_CLAIMED = "not claimed"  # somebody else was first
+    LEFT = "left"  # released again: only a newer version can go on with it
 
 
 async def announce(context: WorkerContext, manifest: Manifest, entry: Finished) -> None:
@@ -38,10 +40,31 @@ async def announce(context: WorkerContext, manifest: Manifest, entry: Finished) 
 
 
 async def fail(context: WorkerContext, task: TaskView, error: Exception) -> Ended:
-    """Ends a task whose journal can't be read or written further, visibly; what is unresolved stays so."""
+    """Ends a task whose journal can't be read or written further, visibly; what is unresolved stays so. One that a
+    newer version wrote is left to that version."""
+    if isinstance(error, NewerJournalError):
+        return await leave(context, task, str(error))
     if isinstance(error, AuraError):
         return await end(context, task, Phase.FAILED, error.reason, str(error))
     return await end(context, task, Phase.FAILED, "InternalError", f"a fault of the operator: {error!r}")
+
+
+async def leave(context: WorkerContext, task: TaskView, why: str) -> Ended:
+    """Hands a task of this worker back as it is, and says why."""
+    try:
+        manifest = await get_retrying(context.store, task.ref, context.clock)
+        found = task_view(manifest)
+        if found.uid != task.uid or not found.owned_by(context.owner):
+            raise FencedError(f"{task.ref}: {describe(manifest)}")
+        owned = owned_task(found, context.owner)
+        nothing = JournalDelta(lines=(), head=owned.head)
+        fields = reporting.left(why)
+        await commit(context.store, release(owned, nothing, now=context.clock.now(), fields=fields), context.clock)
+    except (FencedError, NotFoundError, ConflictError) as lost:
+        structlog.get_logger().info("not released", task=str(task.ref), error=str(lost))
+        return Ended.LOST
+    structlog.get_logger().warning("left to a newer version", task=str(task.ref), why=why)
+    return Ended.LEFT
 
 
 async def end(context: WorkerContext, task: TaskView, phase: Phase, reason: str, message: str) -> Ended:

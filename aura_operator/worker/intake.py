@@ -12,19 +12,20 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from aura_operator.api.agent import AgentSpec
-from aura_operator.core.codec import decode, encode
+from aura_operator.core.codec import decode, encode, schema_of
 from aura_operator.core.decide import DEADLINE_PASSED
 from aura_operator.core.entries import Claimed
 from aura_operator.core.fold import fold
 from aura_operator.core.instants import quantised, to_second_text
 from aura_operator.core.journal import head_after
-from aura_operator.core.lifecycle import Desired, Phase, WaitKind
+from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.state import initial
 from aura_operator.errors import AuraError, ConfigurationError, ConflictError, NotFoundError, StoreError
 from aura_operator.store.approvals import approval_ref
 from aura_operator.store.commit import commit
 from aura_operator.store.journal_reads import lines_of, read_journal
 from aura_operator.store.resources import Manifest
+from aura_operator.store.task_fields import StatusFields
 from aura_operator.store.task_writes import claim
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
@@ -70,7 +71,7 @@ async def take(
     # What the task waited for is read meanwhile: after a decision every millisecond is a person's.
     claimed, approvals = await asyncio.gather(_claim(context, task, revision), _approvals(context, task))
     if claimed is None:
-        return Ended.LOST
+        return Ended.NOT_CLAIMED
     if task.desired is Desired.CANCEL:
         return await end(context, claimed, Phase.CANCELLED, "Cancelled", "cancelled as desired")
     if ends_only(task, context.clock.now()):
@@ -119,13 +120,14 @@ async def _claim(context: WorkerContext, task: TaskView, revision: str) -> TaskV
         proof=ended.proof if ended is not None and ended.epoch == task.epoch else None,
     )
     line = encode(entry)
-    first = {"run": str(uuid.uuid4()), "startedAt": to_second_text(now)}
+    first: StatusFields = {"run": str(uuid.uuid4()), "startedAt": to_second_text(now)}
     if revision:
         first["agentRevision"] = revision
     write = claim(
         task,
         context.owner,
         line=line,
+        schema=schema_of(entry),
         head=head_after(task.head, line),
         now=now,
         first=first,
@@ -145,13 +147,13 @@ def ahead_seconds(task: TaskView, now: float) -> float:
     """By how much the controller's clock, which found a timer due, is ahead of a worker's that says `now`."""
     if len(task.steering) > task.steering_consumed or task.desired is not Desired.RUN:
         return 0.0  # woken for another reason, perhaps long before the timer's end
-    due = [wait.until for wait in task.waiting_for if wait.kind is WaitKind.TIMER and wait.name in task.fired]
+    due = [wait.until for wait in task.waiting_for if wait.kind.by_clock and wait.name in task.fired]
     return max(0.0, max((until for until in due if until is not None), default=now) - now)
 
 
 async def _approvals(context: WorkerContext, task: TaskView) -> dict[str, Manifest]:
     """The approvals that a task waits for, by name, as they are now; without those that can't be read now."""
-    names = [wait.name for wait in task.waiting_for if wait.kind is WaitKind.APPROVAL]
+    names = [wait.name for wait in task.waiting_for if wait.kind.of_people]
 
     async def read(name: str) -> Manifest | None:
         try:
@@ -167,10 +169,10 @@ async def _approvals(context: WorkerContext, task: TaskView) -> dict[str, Manife
 async def _recalled(
     context: WorkerContext, task: TaskView, runtime: AgentRuntime, approvals: Mapping[str, Manifest], ahead: float
 ) -> LiveTask:
-    """The run of a task as its journal tells it. Raises JournalError."""
+    """The run of a task as its journal tells it. Raises DamagedJournalError, NewerJournalError."""
     segments, inline = await read_journal(context.store, task, context.clock)
     entries = (decode(line) for line in lines_of(segments, inline))
     state = fold(initial(task=task.ref.name, run=task.run, user_input=task.user_input), entries)
     payloads = Payloads(task.manifest)
-    await payloads.load(context.store, state.transcript, context.clock)
+    await payloads.load(context.store, state.items, context.clock)
     return LiveTask(context, task, state, segments, payloads, runtime, approvals, ahead_seconds=ahead)

@@ -12,9 +12,10 @@ import structlog
 from aura_operator.agent.models.conversation import Conversation
 from aura_operator.auto_reset import AutoResetEvent
 from aura_operator.clock import Clock
-from aura_operator.core.absorb import Decision, World
-from aura_operator.core.codec import encode
-from aura_operator.core.entries import Entry, ModelAnswered
+from aura_operator.core.absorb import World
+from aura_operator.core.approvals import Decision
+from aura_operator.core.codec import encode, schema_of
+from aura_operator.core.entries import Entry, ModelAnswered, Result
 from aura_operator.core.fold import apply
 from aura_operator.core.ownership import Owner
 from aura_operator.core.state import TaskState
@@ -30,7 +31,11 @@ from aura_operator.worker import reporting
 from aura_operator.worker.lease import WorkerLease
 from aura_operator.worker.payloads import Payloads
 from aura_operator.worker.runtime import AgentRuntime
-from aura_operator.worker.writer import JournalWriter, Objects
+from aura_operator.worker.writer import LINGER_SECONDS, JournalWriter, Objects
+
+READ_LINGER_SECONDS = 1.0
+"""How long the result of a plain read waits for the model's next answer, to be written with it. If it gets lost, it is
+read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,6 @@ class LiveTask:
         *,
         ahead_seconds: float = 0.0,
     ) -> None:
-        assert task.journal is not None
         self.context = context
         self._ahead_seconds = ahead_seconds
         self.task = task
@@ -102,10 +106,16 @@ class LiveTask:
         self.task = task_view(manifest)
         self.wake.set()
 
-    def record(self, entry: Entry, objects: Objects = ()) -> None:
-        """Adds an entry: the state has it at once, the store soon."""
+    def record(self, entry: Entry, objects: Objects = (), *, schema: int = 1) -> None:
+        """Adds an entry: the state has it at once, the store soon. `schema` is what its payload needs."""
+        may_be_lost = isinstance(entry, Result) and not self.state.call(entry.call).plan.needs_intent
         self.state = apply(self.state, entry)
-        position = self.writer.record(encode(entry), objects)
+        position = self.writer.record(
+            encode(entry),
+            objects,
+            schema=max(schema, schema_of(entry)),
+            within_seconds=READ_LINGER_SECONDS if may_be_lost else LINGER_SECONDS,
+        )
         if isinstance(entry, ModelAnswered):
             self._last_answer = position
         self._recorded_at = entry.at
@@ -152,12 +162,14 @@ class LiveTask:
 def owned_task(task: TaskView, owner: Owner) -> OwnedTask:
     """What the owner of a task holds, as its object says."""
     journal = task.journal
-    assert journal is not None
+    if journal is None:
+        raise ValueError(f"{task.ref} has no journal: nobody has claimed it")
     return OwnedTask(
         ref=task.ref,
         uid=task.uid,
         epoch=task.epoch,
         owner=owner,
+        schema=journal.schema,
         next=journal.next,
         head=journal.head,
         entries=journal.entries,

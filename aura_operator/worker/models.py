@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from aura_operator.agent import arguments as argument_check
 from aura_operator.agent.builtin import as_built_in
+from aura_operator.agent.models import reply
 from aura_operator.agent.models.turn import ModelTurn, RequestedCall
 from aura_operator.agent.specs import ToolSpec
-from aura_operator.core.approvals import digest_of
 from aura_operator.core.commands import CallModel
-from aura_operator.core.entries import CallPlan, ModelAnswered, ModelFailed, Usage
+from aura_operator.core.digests import digest_of
+from aura_operator.core.entries import ModelAnswered, ModelFailed, Usage
 from aura_operator.core.instants import quantised
+from aura_operator.core.plan import CallPlan
 from aura_operator.errors import ContentRejectedError, ModelError, ToolServerError
 from aura_operator.worker.live import LiveTask
 
@@ -59,6 +61,7 @@ async def perform(live: LiveTask, command: CallModel) -> None:
                 usage=_usage(turn),
             ),
             objects,
+            schema=reply.SCHEMA,
         )
 
 

@@ -44,7 +44,7 @@ class Payloads:
                 return self._texts[name]
 
     async def load(self, store: Store, items: tuple[Item, ...], clock: Clock) -> None:
-        """Reads all payloads of a transcript that aren't here yet. Raises JournalError if one is gone."""
+        """Reads all payloads of a transcript that aren't here yet. Raises DamagedJournalError if one is gone."""
         missing = [item.payload for item in items if isinstance(item, ModelReply | ToolReturn)]
         some_at_once = asyncio.Semaphore(READS_AT_ONCE)
 

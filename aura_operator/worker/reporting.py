@@ -5,41 +5,30 @@ Owns the sentences; times are absolute, so that a parked task needs no rewrites.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from aura_operator.core.calls import Stage
 from aura_operator.core.commands import Await
-from aura_operator.core.entries import Finished, RequestKind
-from aura_operator.core.instants import to_second_text, to_text
-from aura_operator.core.lifecycle import Phase, WaitKind
-from aura_operator.core.state import CallState, Stage, TaskState
+from aura_operator.core.entries import Finished
+from aura_operator.core.instants import to_second_text
+from aura_operator.core.lifecycle import Phase
+from aura_operator.core.state import TaskState
 from aura_operator.core.text import dumps
 from aura_operator.store.resources import Manifest
+from aura_operator.store.task_fields import ConditionFields, StatusFields, journal_facts
 
 SUMMARY_LIMIT = 1000
 
 
-def running(state: TaskState, now: float) -> dict[str, Any]:
+def running(state: TaskState, now: float) -> StatusFields:
     """The fields of a task that is being run. `now` is when its last entry was recorded."""
-    return facts(state, now) | {"summary": _running_summary(state)}
+    return {**journal_facts(state, now), "summary": _running_summary(state)}
 
 
-def facts(state: TaskState, now: float) -> dict[str, Any]:
-    """What follows from the journal alone."""
-    usage = state.usage
-    return {
-        "unresolved": [
-            {"call": effect.call, "tool": effect.tool, "since": to_second_text(effect.since)}
-            for effect in state.unresolved
-        ],
-        "progress": {"steps": state.steps, "turns": state.turns, "at": to_text(now)},
-        "usage": {
-            "requests": usage.requests,
-            "inputTokens": usage.input_tokens,
-            "outputTokens": usage.output_tokens,
-        },
-        "recoveries": state.recoveries,
-        "steering": {"consumed": state.steering_consumed},
-    }
+def left(why: str) -> StatusFields:
+    """The fields of a task that its owner gives back."""
+    return {"summary": _cut(why)}
 
 
 def _running_summary(state: TaskState) -> str:
@@ -49,48 +38,107 @@ def _running_summary(state: TaskState) -> str:
     return _cut("; ".join(f"call {plan.call}: {plan.tool}" for plan in calls))
 
 
-def parked(state: TaskState, waits: list[Await], *, task: Manifest, approvers: str, now: float) -> dict[str, Any]:
+def parked(state: TaskState, waits: Sequence[Await], *, task: Manifest, approvers: str, now: float) -> StatusFields:
     """The fields of a task that parks. `approvers` says in words who may decide."""
-    reason, summary, message = _why_parked(state, waits, approvers)
-    return facts(state, now) | {
-        "summary": _cut(summary),
-        "conditions": _conditions(task, now, parked=(True, reason, message)),
+    wait = _foremost(waits)
+    told = _WORDS[wait.reason](state, wait, approvers)
+    parked = (True, wait.reason, told.message)
+    return {
+        **journal_facts(state, now),
+        "summary": _cut(told.summary),
+        "conditions": _conditions(task, now, parked=parked),
     }
 
 
-def _why_parked(state: TaskState, waits: list[Await], approvers: str) -> tuple[str, str, str]:
-    for wait in waits:  # what needs a person comes first
-        if wait.kind is not WaitKind.APPROVAL or wait.call is None:
-            continue
-        call = state.call(wait.call)
-        until = to_second_text(wait.until or 0)
-        look = f"Look: kubectl get auraapproval {wait.name} -o yaml. "
-        if _in_doubt(call):
-            since = to_second_text(call.started_at or call.planned_at)
-            return (
-                "InDoubt",
-                f"IN DOUBT {wait.name}: {call.plan.tool} of {since} may have happened; answer by {until}",
-                f"{call.plan.tool} was called at {since} and its answer was lost: it may or may not have happened. "
-                f"{approvers} can settle it until {until}; unanswered, the task fails and the effect stays unresolved. "
-                f"{look}Settle: {decide_command(wait.name, choice='Done')} (or Retry, or Abort)",
-            )
-        return (
-            "ApprovalRequired",
-            f"approval {wait.name}: {call.plan.tool}, to {until}",
-            f"{call.plan.tool} waits for {approvers} until {until}; unanswered means NOT run. "
-            f"{look}Decide: {decide_command(wait.name)} (false denies; the model reads the reason)",
-        )
-    if any(wait.kind is WaitKind.PAUSE for wait in waits):
-        return (
-            "Paused",
-            "paused; it goes on when spec.desired is Run",
-            f"Go on: kubectl patch auratask {state.task} --type=merge -p '{dumps({'spec': {'desired': 'Run'}})}'",
-        )
-    timer = min(waits, key=lambda wait: wait.until or 0)
-    until = to_second_text(timer.until or 0)
-    if timer.name.startswith("model-") and state.trouble is not None:
-        return "ModelRetry", f"model error, again at {until}: {state.trouble.message}", state.trouble.message
-    return "Sleeping", f"sleeps until {until}", f"timer {timer.name} ends at {until}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What is said of a wait: in the summary, and in the condition `Parked`."""
+
+    summary: str
+    message: str
+
+
+def _foremost(waits: Sequence[Await]) -> Await:
+    """The wait that is told: what needs a person comes first, then a pause, then the timer that ends first."""
+    of_people = [wait for wait in waits if wait.kind.of_people]
+    endless = [wait for wait in waits if wait.until is None]
+    return next(iter([*of_people, *endless]), None) or min(waits, key=lambda wait: wait.until or 0)
+
+
+def _approval_required(state: TaskState, wait: Await, approvers: str) -> _Told:
+    tool, until = _tool(state, wait), to_second_text(wait.until or 0)
+    return _Told(
+        summary=f"approval {wait.name}: {tool}, to {until}",
+        message=f"{tool} waits for {approvers} until {until}; unanswered means NOT run. {_look(wait)}"
+        f"Decide: {decide_command(wait.name)} (false denies; the model reads the reason)",
+    )
+
+
+def _in_doubt(state: TaskState, wait: Await, approvers: str) -> _Told:
+    tool, until = _tool(state, wait), to_second_text(wait.until or 0)
+    call = state.call(wait.call or 0)
+    since = to_second_text(call.started_at or call.planned_at)
+    return _Told(
+        summary=f"IN DOUBT {wait.name}: {tool} of {since} may have happened; answer by {until}",
+        message=f"{tool} was called at {since} and its answer was lost: it may or may not have happened. "
+        f"{approvers} can settle it until {until}; unanswered, the task fails and the effect stays unresolved. "
+        f"{_look(wait)}Settle: {decide_command(wait.name, choice='Done')} (or Retry, or Abort)",
+    )
+
+
+def _question_asked(state: TaskState, wait: Await, approvers: str) -> _Told:
+    until = to_second_text(wait.until or 0)
+    return _Told(
+        summary=f"question {wait.name}: answer by {until}",
+        message=f"the model asks {approvers}, until {until}; unanswered, it goes on without an answer. {_look(wait)}"
+        f"Answer: {decide_command(wait.name, answer='…')}",
+    )
+
+
+def _paused(state: TaskState, wait: Await, approvers: str) -> _Told:
+    go_on = dumps({"spec": {"desired": "Run"}})
+    return _Told(
+        summary="paused; it goes on when spec.desired is Run",
+        message=f"Go on: kubectl patch auratask {state.task} --type=merge -p '{go_on}'",
+    )
+
+
+def _model_retry(state: TaskState, wait: Await, approvers: str) -> _Told:
+    trouble = state.trouble.message if state.trouble is not None else ""
+    return _Told(summary=f"model error, again at {to_second_text(wait.until or 0)}: {trouble}", message=trouble)
+
+
+def _retry_later(state: TaskState, wait: Await, approvers: str) -> _Told:
+    tool, until = _tool(state, wait), to_second_text(wait.until or 0)
+    return _Told(
+        summary=f"{tool} is called again at {until}",
+        message=f"{tool} is called again at {until}: until then the call whose answer was lost may still be running",
+    )
+
+
+def _sleeping(state: TaskState, wait: Await, approvers: str) -> _Told:
+    until = to_second_text(wait.until or 0)
+    return _Told(summary=f"sleeps until {until}", message=f"timer {wait.name} ends at {until}")
+
+
+_WORDS: dict[str, Callable[[TaskState, Await, str], _Told]] = {
+    "ApprovalRequired": _approval_required,
+    "InDoubt": _in_doubt,
+    "QuestionAsked": _question_asked,
+    "Paused": _paused,
+    "ModelRetry": _model_retry,
+    "RetryLater": _retry_later,
+    "Sleeping": _sleeping,
+}
+"""By the reason that decide.py gives a wait."""
+
+
+def _tool(state: TaskState, wait: Await) -> str:
+    return state.call(wait.call or 0).plan.tool
+
+
+def _look(wait: Await) -> str:
+    return f"Look: kubectl get auraapproval {wait.name} -o yaml. "
 
 
 def decide_command(approval: str, **content: str) -> str:
@@ -99,11 +147,7 @@ def decide_command(approval: str, **content: str) -> str:
     return f"kubectl patch auraapproval {approval} --type=merge -p '{dumps(patch)}'"
 
 
-def _in_doubt(call: CallState) -> bool:
-    return call.requested is not None and call.requested.kind is RequestKind.IN_DOUBT
-
-
-def claimed(task: Manifest, now: float) -> dict[str, Any]:
+def claimed(task: Manifest, now: float) -> StatusFields:
     """The fields that a claim sets: whatever it was parked for, it isn't any more."""
     conditions = task.get("status", {}).get("conditions")
     if not conditions:
@@ -111,17 +155,18 @@ def claimed(task: Manifest, now: float) -> dict[str, Any]:
     return {"summary": "claimed", "conditions": _conditions(task, now, parked=(False, "Running", ""))}
 
 
-def finished(state: TaskState, entry: Finished, *, task: Manifest) -> dict[str, Any]:
+def finished(state: TaskState, entry: Finished, *, task: Manifest) -> StatusFields:
     """The fields of a task that ends by its journal."""
-    return facts(state, entry.at) | _ended(entry, [(effect.tool, effect.call) for effect in state.unresolved], task)
+    unresolved = [(effect.tool, effect.call) for effect in state.unresolved]
+    return {**journal_facts(state, entry.at), **_ended(entry, unresolved, task)}
 
 
-def ended(entry: Finished, *, task: Manifest) -> dict[str, Any]:
+def ended(entry: Finished, *, task: Manifest) -> StatusFields:
     """The fields of a task that is ended without being run: what it said last of itself stays."""
     return _ended(entry, [(item["tool"], item["call"]) for item in task["status"].get("unresolved", ())], task)
 
 
-def _ended(entry: Finished, unresolved: list[tuple[str, int]], task: Manifest) -> dict[str, Any]:
+def _ended(entry: Finished, unresolved: list[tuple[str, int]], task: Manifest) -> StatusFields:
     succeeded = entry.phase is Phase.SUCCEEDED
     names = ", ".join(f"{tool} (call {call})" for tool, call in unresolved)
     warning = f"; UNRESOLVED, may have happened: {names}" if names else ""
@@ -144,10 +189,10 @@ Condition = tuple[bool, str, str]
 
 def _conditions(
     task: Manifest, now: float, *, parked: Condition, complete: Condition | None = None, failed: Condition | None = None
-) -> list[dict[str, Any]]:
+) -> list[ConditionFields]:
     """All conditions; lastTransitionTime moves only where the status does."""
-    before = {item["type"]: item for item in task.get("status", {}).get("conditions", ())}
-    result = []
+    before: dict[str, ConditionFields] = {item["type"]: item for item in task.get("status", {}).get("conditions", ())}
+    result: list[ConditionFields] = []
     for kind, wanted in (("Complete", complete), ("Failed", failed), ("Parked", parked)):
         if wanted is None:
             if kind in before:
@@ -155,7 +200,7 @@ def _conditions(
             continue
         holds, reason, message = wanted
         status = "True" if holds else "False"
-        same = before.get(kind, {}).get("status") == status
+        same = kind in before and before[kind]["status"] == status
         since = before[kind]["lastTransitionTime"] if same else to_second_text(now)
         result.append(
             {"type": kind, "status": status, "reason": reason, "message": message[:4000], "lastTransitionTime": since}

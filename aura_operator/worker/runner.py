@@ -1,28 +1,26 @@
 """Runs one task from its claim until it is parked, finished, released or lost.
 
 Owns the loop: absorb what the world says, decide what is wanted, start and stop accordingly, wait. The rules are
-core's, the performing is models.py's, calls.py's and approval_requests.py's.
+core's; the performing is performing.py's, asking people is approval_requests.py's.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from aura_operator.core.absorb import absorb
-from aura_operator.core.codec import encode
-from aura_operator.core.commands import Ask, Await, CallModel, CallTool, Command, Finish, TellInDoubt
-from aura_operator.core.decide import at_once, decide, last_entry
-from aura_operator.core.entries import RequestKind
-from aura_operator.core.fold import apply
-from aura_operator.core.lifecycle import WaitKind
+from aura_operator.core.commands import Await, Wanted
+from aura_operator.core.decide import decide
+from aura_operator.core.entries import Finished
 from aura_operator.errors import AuraError, FencedError, NotFoundError
 from aura_operator.store.resources import Manifest
+from aura_operator.store.task_fields import Wait
 from aura_operator.store.task_writes import finish, park, release
-from aura_operator.store.view import Wait
-from aura_operator.worker import approval_requests, calls, models, reporting
+from aura_operator.worker import approval_requests, performing, reporting
+from aura_operator.worker.calls import Stop
 from aura_operator.worker.ending import Ended, announce, fail
 from aura_operator.worker.live import LiveTask
 from aura_operator.worker.results import result_of
@@ -33,8 +31,8 @@ HOLD_SECONDS = 2.0  # a timer this near isn't worth giving the task up and claim
 @dataclass(slots=True, kw_only=True)
 class _Running:
     task: asyncio.Task[None]
-    command: Command
-    stop: calls.Stop = field(default_factory=calls.Stop)
+    keeps_outcome: bool = False
+    stop: Stop = field(default_factory=Stop)
 
 
 class Runner:
@@ -42,7 +40,8 @@ class Runner:
 
     def __init__(self, live: LiveTask) -> None:
         self._live = live
-        self._running: dict[str, _Running] = {}
+        self._work: dict[str, _Running] = {}
+        self._asking: dict[str, _Running] = {}  # people, while other work goes on
         self._draining = False
 
     def drain(self) -> None:
@@ -53,8 +52,7 @@ class Runner:
     def abandon(self) -> None:
         """Gives up on effects that still run at the end of the grace period; whoever goes on finds them in doubt."""
         self.drain()
-        for running in self._running.values():
-            running.task.cancel()
+        self._cancel_all()
 
     def seen(self, manifest: Manifest) -> None:
         """Takes in the task's object as a watch told it."""
@@ -80,8 +78,7 @@ class Runner:
             writer = group.create_task(self._live.writer.run())
             ended = await self._loop(group)
             writer.cancel()
-            for running in self._running.values():
-                running.task.cancel()
+            self._cancel_all()
         return ended
 
     async def _loop(self, group: asyncio.TaskGroup) -> Ended:
@@ -91,124 +88,98 @@ class Runner:
                 for entry in entries:
                     live.record(entry)
             wanted = decide(live.state, live.runtime.limits, live.now())
-            if await self._write_down(wanted):
+            if wanted.ending is not None:
+                return await self._finish(wanted.ending)
+            if wanted.notes and not self._draining:
+                for note in wanted.notes:
+                    live.record(note)
                 continue
-            for command in wanted:
-                if isinstance(command, Finish):
-                    return await self._finish(command)
             self._stop_unwanted(wanted)
             if self._draining:
-                if not self._busy():
+                if not self._work:
                     return await self._release()
                 await live.wake.wait(None)
                 continue
             self._start(wanted, group)
-            waits = [command for command in wanted if isinstance(command, Await)]
-            if waits and len(waits) == len(wanted) and not self._busy():
-                ended = await self._park(waits)
+            if wanted.waits and not wanted.work and not self._work:
+                ended = await self._park(wanted.waits)
                 if ended is not None:
                     return ended
                 continue
-            await live.wake.wait(self._until_next(waits))
+            await live.wake.wait(self._until_next(wanted.waits))
 
-    async def _write_down(self, wanted: list[Command]) -> bool:
-        """Records what needs nothing but being recorded; True if there was something."""
-        at_once_wanted = [command for command in wanted if isinstance(command, Ask | TellInDoubt)]
-        if self._draining:
-            return False
-        for command in at_once_wanted:
-            entry = at_once(
-                command,
-                now=self._live.now(),
-                expires_after_seconds=self._live.runtime.spec.approvals.expires_after_seconds,
-                schema=await self._schema(command),
-            )
-            self._live.record(entry)
-        return bool(at_once_wanted)
+    def _start(self, wanted: Wanted, group: asyncio.TaskGroup) -> None:
+        for work in wanted.work:
+            if work.id not in self._work:
+                stop = Stop()
+                task = group.create_task(performing.perform(self._live, work, stop), name=work.id)
+                running = _Running(task=task, keeps_outcome=work.keeps_outcome, stop=stop)
+                self._keep(work.id, running, self._work)
+        for wait in wanted.waits:
+            if wait.kind.of_people and wait.id not in self._asking:
+                asking = _Running(task=group.create_task(approval_requests.perform(self._live, wait), name=wait.id))
+                self._keep(wait.id, asking, self._asking)
 
-    async def _schema(self, command: Ask | TellInDoubt) -> str:
-        """The digest of the schema that the person will see: the plan's at first, the present one when asked again."""
-        if isinstance(command, TellInDoubt) or command.kind is RequestKind.IN_DOUBT:
-            return ""
-        plan = self._live.state.call(command.call).plan
-        if command.ask == 0:
-            return plan.schema
-        spec = (await self._live.runtime.tools()).get(plan.tool)
-        return spec.schema_digest if spec is not None else plan.schema
+    def _keep(self, name: str, running: _Running, among: dict[str, _Running]) -> None:
+        among[name] = running
+        # Not in the coroutine's own `finally`: one that is cancelled before its first step never comes there.
+        running.task.add_done_callback(partial(self._ended, name, among))
 
-    def _start(self, wanted: list[Command], group: asyncio.TaskGroup) -> None:
-        for command in wanted:
-            if command.id in self._running:
-                continue
-            stop = calls.Stop()
-            work: Coroutine[None, None, None]
-            match command:
-                case CallModel():
-                    work = models.perform(self._live, command)
-                case CallTool():
-                    work = calls.perform(self._live, command, stop)
-                case Await(kind=WaitKind.APPROVAL):
-                    work = approval_requests.perform(self._live, command)
-                case _:
-                    continue
-            task = group.create_task(work, name=command.id)
-            self._running[command.id] = _Running(task=task, command=command, stop=stop)
-            # Not in the coroutine's own `finally`: one that is cancelled before its first step never comes there.
-            task.add_done_callback(partial(self._ended, command.id))
-
-    def _ended(self, command_id: str, _: asyncio.Task[None]) -> None:
-        self._running.pop(command_id, None)
+    def _ended(self, name: str, among: dict[str, _Running], _: asyncio.Task[None]) -> None:
+        among.pop(name, None)
         self._live.wake.set()
 
-    def _stop_unwanted(self, wanted: list[Command]) -> None:
+    def _stop_unwanted(self, wanted: Wanted) -> None:
         """Stops what runs and isn't wanted. A call with an intent is asked to stop, and what came of it is recorded."""
-        ids = {command.id for command in wanted}
-        for command_id, running in list(self._running.items()):
-            if isinstance(running.command, CallTool) and self._has_intent(running.command):
-                if command_id not in ids and not running.stop.asked:
+        work = {item.id for item in wanted.work}
+        for name, running in list(self._work.items()):
+            if running.keeps_outcome:
+                if name not in work and not running.stop.asked:
                     running.stop.asked = True
                     running.task.cancel()
-            elif command_id not in ids or self._draining:
+            elif name not in work or self._draining:
                 running.task.cancel()
+        waits = {wait.id for wait in wanted.waits}
+        for name, asking in list(self._asking.items()):
+            if name not in waits or self._draining:
+                asking.task.cancel()
 
-    def _has_intent(self, command: CallTool) -> bool:
-        return self._live.state.call(command.call).plan.needs_intent
+    def _cancel_all(self) -> None:
+        for running in [*self._work.values(), *self._asking.values()]:
+            running.task.cancel()
 
-    def _busy(self) -> bool:
-        return any(not isinstance(running.command, Await) for running in self._running.values())
-
-    def _until_next(self, waits: list[Await]) -> float | None:
+    def _until_next(self, waits: Sequence[Await]) -> float | None:
         """Seconds until something happens by itself: a timer, or the task's deadline."""
         live = self._live
-        times = [wait.until for wait in waits if wait.kind is WaitKind.TIMER and wait.until is not None]
+        times = [wait.until for wait in waits if wait.kind.by_clock and wait.until is not None]
         if live.task.deadline is not None:
             times.append(live.task.deadline)
         return max(0.0, min(times) - live.now()) if times else None
 
-    async def _park(self, waits: list[Await]) -> Ended | None:
+    async def _park(self, waits: Sequence[Await]) -> Ended | None:
         """Gives the task up until one of `waits` comes; None if it should go on instead."""
         live = self._live
         soon = self._until_next(waits)
-        timers_only = all(wait.kind is WaitKind.TIMER for wait in waits)
+        timers_only = all(wait.kind.by_clock for wait in waits)
         if timers_only and soon is not None and soon <= HOLD_SECONDS:
             await live.wake.wait(soon)
             return None
         for wait in waits:
-            if wait.kind is WaitKind.APPROVAL and approval_requests.note(
-                live, wait, await approval_requests.asked(live, wait)
-            ):
+            if wait.kind.of_people and approval_requests.note(live, wait, await approval_requests.asked(live, wait)):
                 return None
         await live.writer.barrier()
         if self._draining or absorb(live.state, live.world()):
             return None
         now = live.now()
-        waiting_for = [Wait(kind=wait.kind, name=wait.name, until=wait.until) for wait in waits]
-        fields = reporting.parked(
-            live.state, waits, task=live.task.manifest, approvers=approval_requests.approvers_in_words(live), now=now
-        )
-        fired = live.task.fired
+        approvers = approval_requests.approvers_in_words(live)
         await live.writer.close(
-            lambda owned, delta: park(owned, delta, waiting_for=waiting_for, fired=fired, now=now, fields=fields)
+            partial(
+                park,
+                waiting_for=[Wait(kind=wait.kind, name=wait.name, until=wait.until) for wait in waits],
+                fired=live.task.fired,
+                now=now,
+                fields=reporting.parked(live.state, waits, task=live.task.manifest, approvers=approvers, now=now),
+            )
         )
         live.log.info("parked", waits=[wait.name for wait in waits])
         return Ended.PARKED
@@ -216,26 +187,20 @@ class Runner:
     async def _release(self) -> Ended:
         live = self._live
         await live.writer.barrier()
-        now = live.now()
-        fields = {"summary": "handed over; wants a worker"}
-        await live.writer.close(lambda owned, _: release(owned, now=now, fields=fields))
+        fields = reporting.left("handed over; wants a worker")
+        await live.writer.close(partial(release, now=live.now(), fields=fields))
         live.log.info("released")
         return Ended.RELEASED
 
-    async def _finish(self, command: Finish) -> Ended:
+    async def _finish(self, ending: Finished) -> Ended:
         live = self._live
-        for running in list(self._running.values()):
-            running.task.cancel()
-        result, objects = result_of(live, command)
-        entry = last_entry(command, now=live.now())
-        live.writer.record(encode(entry), objects)
-        live.state = apply(live.state, entry)
-        fields = reporting.finished(live.state, entry, task=live.task.manifest)
-        await live.writer.close(
-            lambda owned, delta: finish(owned, delta, phase=entry.phase, result=result, now=entry.at, fields=fields)
-        )
-        live.log.info("finished", phase=entry.phase.value, reason=entry.reason)
-        await announce(live.context, live.task.manifest, entry)
+        self._cancel_all()
+        result, objects = result_of(live, ending)
+        live.record(ending, objects)
+        fields = reporting.finished(live.state, ending, task=live.task.manifest)
+        await live.writer.close(partial(finish, phase=ending.phase, result=result, now=ending.at, fields=fields))
+        live.log.info("finished", phase=ending.phase.value, reason=ending.reason)
+        await announce(live.context, live.task.manifest, ending)
         return Ended.FINISHED
 
 
@@ -243,5 +208,6 @@ def _first(group: BaseExceptionGroup[Exception]) -> Exception:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    assert isinstance(error, Exception)
+    if not isinstance(error, Exception):
+        raise error
     return error

@@ -20,8 +20,8 @@ from aura_operator.agent.models.settings import ModelSettings
 from aura_operator.agent.specs import ToolSpec
 from aura_operator.api.agent import AgentSpec, McpServer, StdioServer, StreamableHttpServer
 from aura_operator.clock import Clock
-from aura_operator.core.decide import Limits
 from aura_operator.core.effects import ToolPolicy, ToolRule, policy_for
+from aura_operator.core.limits import Limits
 from aura_operator.errors import ConfigurationError, NotFoundError
 from aura_operator.store.commit import get_retrying
 from aura_operator.store.interface import Store
@@ -172,6 +172,7 @@ def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> AgentRun
             tokens=spec.limits.tokens,
             recoveries=spec.limits.recoveries,
             model_retries=model.retries,
+            expires_after_seconds=float(spec.approvals.expires_after_seconds),
         ),
         server_timeouts={
             server.name: float(server.timeout_seconds) for server in spec.mcp_servers if server.timeout_seconds

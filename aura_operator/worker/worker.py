@@ -23,9 +23,9 @@ from aura_operator.store.follow import Change, follow
 from aura_operator.store.interface import Selection, Store
 from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
 from aura_operator.store.resources import LEASES, TASKS, Manifest
-from aura_operator.store.task_writes import release
+from aura_operator.store.task_writes import JournalDelta, release
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.worker import preflight
+from aura_operator.worker import preflight, reporting
 from aura_operator.worker.candidates import Candidates, quarantined
 from aura_operator.worker.ending import Ended
 from aura_operator.worker.intake import AgentMissing, revision_for, take
@@ -203,9 +203,10 @@ class Worker:
             found = task_view(await get_retrying(self._store, task.ref, self._clock))
             if task.uid in self._slots or found.uid != task.uid or not found.owned_by(self._owner):
                 return
-            fields = {"summary": "handed back; wants a worker"}
-            write = release(owned_task(found, self._owner), now=self._clock.now(), fields=fields)
-            await commit(self._store, write, self._clock)
+            owned = owned_task(found, self._owner)
+            nothing = JournalDelta(lines=(), head=owned.head)
+            fields = reporting.left("handed back; wants a worker")
+            await commit(self._store, release(owned, nothing, now=self._clock.now(), fields=fields), self._clock)
         except (ConflictError, NotFoundError) as error:
             log.info("not released", task=str(task.ref), error=str(error))
 
@@ -268,9 +269,11 @@ class Worker:
                 missing=missing,
                 running=lambda runner: self._started(task, runner),
             )
-            slot = self._slots.pop(task.uid)
-            if ended is Ended.LOST and slot.runner is not None:
+            self._slots.pop(task.uid)
+            if ended is Ended.LOST:
                 await self._return(task)
+            elif ended is Ended.LEFT:
+                self._candidates.leave(task)
         except AuraError as error:  # before the claim, so the task is untouched
             log.warning("not claimed, will try again", task=str(task.ref), error=str(error))
             self._candidates.postpone(task, self._clock.boot() + RETRY_SECONDS)

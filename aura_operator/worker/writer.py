@@ -18,11 +18,12 @@ from aura_operator.store.interface import Store
 from aura_operator.store.journal_reads import SealedSegment
 from aura_operator.store.overflow import create_retrying, segment_object
 from aura_operator.store.resources import CHECKPOINTS, Manifest, Resource
-from aura_operator.store.task_writes import JournalDelta, OwnedTask, StatusFields, Write, append
+from aura_operator.store.task_fields import StatusFields
+from aura_operator.store.task_writes import JournalDelta, OwnedTask, Write, append
 
 LINGER_SECONDS = 0.01
-"""How long an entry may wait for company before it is written. A barrier doesn't wait; a result that nobody waits for
-travels with the next intent."""
+"""How long an entry may wait for company before it is written, unless its recorder says otherwise. A barrier doesn't
+wait; a result that nobody waits for travels with the next intent."""
 
 Objects = tuple[tuple[Resource, Manifest], ...]
 """Objects that entries refer to; they are created before the entries are written."""
@@ -52,6 +53,7 @@ class JournalWriter:
         self._told: dict[str, object] = {}
         self._answered = answered
         self._lines: list[str] = []
+        self._schema = owned.schema  # that the journal needs with the lines
         self._objects: list[tuple[Resource, Manifest]] = []
         self._recorded = owned.next
         self._due = asyncio.Event()
@@ -69,13 +71,20 @@ class JournalWriter:
         """What is certainly written."""
         return self._durable
 
-    def record(self, line: str, objects: Objects = ()) -> int:
-        """Adds a line; returns the number of entries up to and with it. It is written later."""
+    def record(
+        self, line: str, objects: Objects = (), *, schema: int = 1, within_seconds: float = LINGER_SECONDS
+    ) -> int:
+        """Adds a line; returns the number of entries up to and with it. It is written later, begun within that time.
+        `schema` is what the line needs."""
         self._lines.append(line)
         self._objects.extend(objects)
+        self._schema = max(self._schema, schema)
         self._recorded += 1
-        if self._linger is None:
-            self._linger = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._due.set)
+        loop = asyncio.get_running_loop()
+        due = loop.time() + within_seconds
+        if self._linger is None or self._linger.when() > due:
+            self._no_linger()
+            self._linger = loop.call_at(due, self._due.set)
         return self._recorded
 
     async def barrier(self, position: int | None = None) -> None:
@@ -112,15 +121,15 @@ class JournalWriter:
         self._told |= news
 
     async def _write(self, make: Callable[[OwnedTask, JournalDelta], Write]) -> Manifest:
-        lines, objects = tuple(self._lines), tuple(self._objects)
+        lines, objects, schema = tuple(self._lines), tuple(self._objects), self._schema
         owned = self._durable
         head = head_of(lines, owned.head)
         for resource, manifest in objects:
             await create_retrying(self._store, resource, manifest, self._clock)
         sealed = None
         if lines and must_seal((*owned.entries, *lines)):
-            sealed = await self._seal(owned, lines, head)
-        delta = JournalDelta(lines=lines, head=head, sealed=sealed)
+            sealed = await self._seal(owned, lines, head, schema)
+        delta = JournalDelta(lines=lines, head=head, schema=schema, sealed=sealed)
         try:
             manifest = await commit(self._store, make(owned, delta), self._clock)
         except ConflictError as error:
@@ -129,16 +138,19 @@ class JournalWriter:
         del self._objects[: len(objects)]
         following = owned.next + len(lines)
         if sealed is None:
-            self._durable = replace(owned, next=following, head=head, entries=(*owned.entries, *lines))
+            entries = (*owned.entries, *lines)
+            self._durable = replace(owned, schema=schema, next=following, head=head, entries=entries)
         else:
             self._segments.append(sealed)
             self._sealed_head = head
-            self._durable = replace(owned, next=following, head=head, entries=(), sealed=(sealed, following))
+            self._durable = replace(
+                owned, schema=schema, next=following, head=head, entries=(), sealed=(sealed, following)
+            )
         self._release_barriers()
         self._answered(manifest)
         return manifest
 
-    async def _seal(self, owned: OwnedTask, lines: tuple[str, ...], head: str) -> str:
+    async def _seal(self, owned: OwnedTask, lines: tuple[str, ...], head: str, schema: int) -> str:
         """Moves all entries that would stand in the status into an AuraCheckpoint, before the write that drops them."""
         segment = Segment(
             first=owned.sealed[1] if owned.sealed else 0,
@@ -146,6 +158,7 @@ class JournalWriter:
             head_before=self._sealed_head,
             head=head,
             lines=(*owned.entries, *lines),
+            schema=schema,
             previous=tuple(self._segments[-PREVIOUS_SEGMENTS:]),
         )
         manifest = segment_object(self._task, segment)

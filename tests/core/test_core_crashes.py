@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aura_operator.core.absorb import Decision, World, absorb
+from aura_operator.core.absorb import World, absorb
+from aura_operator.core.approvals import Decision
 from aura_operator.core.codec import decode, encode
-from aura_operator.core.commands import Ask, Await, CallModel, CallTool, Finish, TellInDoubt
-from aura_operator.core.decide import Limits, at_once, decide, last_entry
+from aura_operator.core.commands import CallModel, CallTool, Wanted
+from aura_operator.core.decide import decide
 from aura_operator.core.effects import Effect
 from aura_operator.core.entries import (
-    CallPlan,
     Choice,
     Claimed,
     Decided,
@@ -35,13 +35,16 @@ from aura_operator.core.entries import (
 )
 from aura_operator.core.fold import apply, fold
 from aura_operator.core.lifecycle import Desired
-from aura_operator.core.state import TaskState, idempotency_key, initial
+from aura_operator.core.limits import Limits
+from aura_operator.core.names import idempotency_key
+from aura_operator.core.plan import CallPlan
+from aura_operator.core.state import TaskState, initial
 from aura_operator.core.transcript import Inline
 from aura_operator.errors import JournalError
 from tests.core.programs import Program, programs
 
 START = 1_800_000_000.0
-LIMITS = Limits(turns=50, recoveries=1_000)
+LIMITS = Limits(turns=50, recoveries=1_000, expires_after_seconds=600)
 
 
 class Life:
@@ -53,7 +56,7 @@ class Life:
         self.durable: list[str] = []
         self.unwritten: list[str] = []
         self.sent: list[tuple[int, str]] = []
-        self.in_flight: dict[int, CallTool] = {}
+        self.in_flight: set[int] = set()
         self.waiting_for_barrier: dict[int, int] = {}  # call → entries that must be written before it is sent
         self.decisions: dict[tuple[int, int], Decision] = {}
         self.desired = Desired.RUN
@@ -96,24 +99,22 @@ class Life:
             for entry in entries:
                 self.record(entry)
         wanted = decide(self.state, LIMITS, self.now)
-        calls = {command.call for command in wanted if isinstance(command, CallTool)}
+        calls = {work.call for work in wanted.work if isinstance(work, CallTool)}
         for call in [call for call in self.in_flight if call not in calls]:
             self.finish_call(call, Outcome.UNKNOWN)
         for call in [call for call in self.waiting_for_barrier if call not in calls]:
             del self.waiting_for_barrier[call]
             self.result(call, Outcome.NOT_SENT)
-        for command in wanted:
-            match command:
-                case Ask() | TellInDoubt():
-                    self.record(at_once(command, now=self.now, expires_after_seconds=600, schema=""))
-                case Finish():
-                    self.record(last_entry(command, now=self.now))
+        for note in wanted.notes:
+            self.record(note)
+        for work in wanted.work:
+            match work:
                 case CallModel():
                     self.answer()
                 case CallTool():
-                    self.start(command)
-                case Await():
-                    pass
+                    self.start(work)
+        if wanted.ending is not None:
+            self.record(wanted.ending)
 
     def answer(self) -> None:
         if any('"k":"model"' in line for line in self.unwritten):
@@ -157,14 +158,14 @@ class Life:
                 del self.waiting_for_barrier[call]
                 plan = self.state.call(call).plan
                 self.sent.append((call, idempotency_key(self.state.run, call, plan.digest)))
-                self.in_flight[call] = CallTool(call=call, attempt=1)
+                self.in_flight.add(call)
 
     def come_back(self, outcome: Outcome) -> None:
         if self.in_flight and self.state.finished is None:
             self.finish_call(next(iter(self.in_flight)), outcome)
 
     def finish_call(self, call: int, outcome: Outcome) -> None:
-        del self.in_flight[call]
+        self.in_flight.remove(call)
         self.result(call, outcome)
 
     def result(self, call: int, outcome: Outcome) -> None:
@@ -250,7 +251,7 @@ class Life:
     def the_end_absorbs(self) -> None:
         if self.state.finished is not None:
             assert absorb(self.state, self.world()) == []
-            assert decide(self.state, LIMITS, self.now) == []
+            assert decide(self.state, LIMITS, self.now) == Wanted()
             with pytest.raises(JournalError):
                 apply(self.state, Result(at=self.now, call=1, outcome=Outcome.OK, payload=Inline(text="late")))
 

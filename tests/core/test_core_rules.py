@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from aura_operator.core.absorb import Decision, SteeringText, World, absorb
-from aura_operator.core.approvals import Request, Terms, Vote, digest_of, judge, mismatch
+from aura_operator.core.absorb import SteeringText, World, absorb
+from aura_operator.core.approvals import Decision, Request, Terms, Vote, judge, mismatch
 from aura_operator.core.codec import encode
-from aura_operator.core.commands import Await, CallModel, CallTool, Finish
-from aura_operator.core.decide import Limits, decide
+from aura_operator.core.commands import CallTool, Wanted
+from aura_operator.core.decide import decide
+from aura_operator.core.digests import digest_of
 from aura_operator.core.effects import Effect, ToolHints, ToolRule, policy_for
 from aura_operator.core.entries import (
-    CallPlan,
     Choice,
     Claimed,
     Controlled,
@@ -31,6 +31,8 @@ from aura_operator.core.entries import (
 from aura_operator.core.fold import fold
 from aura_operator.core.journal import Segment, head_of, must_seal, verified
 from aura_operator.core.lifecycle import TRANSITIONS, Desired, IllegalMoveError, Move, Phase, next_phase
+from aura_operator.core.limits import Limits
+from aura_operator.core.names import approval_name, idempotency_key
 from aura_operator.core.ownership import (
     LEASE_SECONDS,
     Contact,
@@ -40,7 +42,8 @@ from aura_operator.core.ownership import (
     proof_of_death,
     rank,
 )
-from aura_operator.core.state import TaskState, approval_name, idempotency_key, initial
+from aura_operator.core.plan import CallPlan
+from aura_operator.core.state import TaskState, initial
 from aura_operator.core.text import dumps
 from aura_operator.core.transcript import Inline, ToolReturn
 from aura_operator.errors import JournalError
@@ -190,9 +193,12 @@ def test_a_tool_that_changed_is_asked_again_within_a_bound() -> None:
     for ask in range(3):
         entries += [
             Requested(at=NOW, call=1, ask=ask, kind=RequestKind.TOOL_CALL, expires_at=NOW + 10),
-            Decided(at=NOW, call=1, ask=ask, verdict=Verdict.STALE, reason="schema changed"),
+            Decided(at=NOW, call=1, ask=ask, verdict=Verdict.STALE, reason="schema changed", schema="sha256:new"),
         ]
-    assert [type(c).__name__ for c in decide(folded(*entries[:-2]), Limits(), NOW)] == ["Ask"]
+    (again,) = decide(folded(*entries[:-2]), Limits(expires_after_seconds=60), NOW).notes
+    assert again == Requested(
+        at=NOW, call=1, ask=2, kind=RequestKind.TOOL_CALL, expires_at=NOW + 60, schema="sha256:new"
+    )
     state = folded(*entries)
     last = state.transcript[-1]
     assert isinstance(last, ToolReturn) and last.is_error
@@ -249,10 +255,10 @@ def test_a_task_that_kills_its_workers_ends_as_poisoned_and_hand_overs_do_not_co
         ]
 
     limits = Limits(recoveries=5)
-    assert isinstance(decide(folded(*lives(Proof.CONTAINER_RESTARTED, 5)), limits, NOW)[0], CallModel)
-    (end,) = decide(folded(*lives(Proof.CONTAINER_RESTARTED, 6)), limits, NOW)
-    assert isinstance(end, Finish) and (end.phase, end.reason) == (Phase.FAILED, "Poisoned")
-    assert isinstance(decide(folded(*lives(Proof.RELEASED, 20)), limits, NOW)[0], CallModel)
+    assert [work.id for work in decide(folded(*lives(Proof.CONTAINER_RESTARTED, 5)), limits, NOW).work] == ["model-1-1"]
+    end = decide(folded(*lives(Proof.CONTAINER_RESTARTED, 6)), limits, NOW).ending
+    assert end is not None and (end.phase, end.reason) == (Phase.FAILED, "Poisoned")
+    assert [work.id for work in decide(folded(*lives(Proof.RELEASED, 20)), limits, NOW).work] == ["model-1-1"]
     progress = [*lives(Proof.CONTAINER_RESTARTED, 5), answered(CallPlan(call=1, part=0, tool="s__x"))]
     assert folded(*progress).recoveries == 0
 
@@ -266,8 +272,8 @@ SLEEP = CallPlan(call=1, part=0, tool="sleep", effect=Effect.READ, timer_seconds
 def test_a_sleep_ends_at_its_original_time_whoever_folds_it() -> None:
     later = Claimed(at=NOW + 40, epoch=2, worker="w", incarnation="u.2", revision="r", proof=Proof.LEASE_EXPIRED)
     state = folded(answered(SLEEP), later)
-    (wait,) = decide(state, Limits(), NOW + 50)
-    assert isinstance(wait, Await) and wait.until == NOW + 60
+    (wait,) = decide(state, Limits(), NOW + 50).waits
+    assert wait.until == NOW + 60
     assert absorb(state, World(now=NOW + 59.9)) == []
     assert absorb(state, World(now=NOW + 60)) == [Slept(at=NOW + 60, call=1)]
     assert absorb(state, World(now=NOW + 59, fired=frozenset({"sleep-1"}))) == [Slept(at=NOW + 59, call=1)]
@@ -291,11 +297,11 @@ def test_cancel_asks_running_calls_to_stop_and_ends_when_their_outcome_is_known(
     running = [answered(plan), Intent(at=NOW, call=1, key="k")]
     (control,) = absorb(folded(*running), World(now=NOW, desired=Desired.CANCEL))
     assert isinstance(control, Controlled)
-    assert decide(folded(*running, control), Limits(), NOW) == []
+    assert decide(folded(*running, control), Limits(), NOW) == Wanted()
     lost = Result(at=NOW, call=1, outcome=Outcome.UNKNOWN, payload=Inline(text="?"))
     state = folded(*running, control, lost)
-    (end,) = decide(state, Limits(), NOW)
-    assert isinstance(end, Finish) and end.phase is Phase.CANCELLED
+    end = decide(state, Limits(), NOW).ending
+    assert end is not None and end.phase is Phase.CANCELLED
     assert [effect.call for effect in state.unresolved] == [1]
 
 
@@ -306,16 +312,16 @@ def test_pause_lets_a_running_effect_end_and_starts_nothing() -> None:
     (control,) = absorb(state, World(now=NOW, desired=Desired.PAUSE))
     state = fold(state, [control])
     wanted = decide(state, Limits(), NOW)
-    assert [type(command) for command in wanted] == [CallTool, Await]
-    assert isinstance(wanted[0], CallTool) and wanted[0].call == 1
+    assert wanted.work == (CallTool(call=1, attempt=1, keeps_outcome=True),)
+    assert [wait.reason for wait in wanted.waits] == ["Paused"]
 
 
 @pytest.mark.behaviour(25)
 def test_the_active_deadline_counts_waiting() -> None:
     state = folded(answered(CallPlan(call=1, part=0, tool="s__x", approval=True)))
     (control,) = absorb(state, World(now=NOW + 5, deadline=NOW + 5))
-    (end,) = decide(fold(state, [control]), Limits(), NOW)
-    assert isinstance(end, Finish) and end.reason == "DeadlineExceeded"
+    end = decide(fold(state, [control]), Limits(), NOW).ending
+    assert end is not None and end.reason == "DeadlineExceeded"
 
 
 @pytest.mark.behaviour(21)
@@ -336,13 +342,13 @@ def test_a_denial_reaches_the_model_word_for_word() -> None:
 @pytest.mark.behaviour(29)
 def test_a_model_that_loops_or_fails_for_ever_ends_visibly() -> None:
     turns = [answered(CallPlan(call=n, part=0, tool="x", refused="no")) for n in range(1, 4)]
-    (end,) = decide(folded(*turns), Limits(turns=3), NOW)
-    assert isinstance(end, Finish) and end.reason == "TurnLimit"
+    end = decide(folded(*turns), Limits(turns=3), NOW).ending
+    assert end is not None and end.reason == "TurnLimit"
     failures = [ModelFailed(at=NOW, reason="ModelFailed", message="500", retry_at=NOW + 1) for _ in range(6)]
-    assert isinstance(decide(folded(*failures[:5]), Limits(), NOW)[0], Await)
-    assert isinstance(decide(folded(*failures[:5]), Limits(), NOW + 1)[0], CallModel)
-    (end,) = decide(folded(*failures), Limits(), NOW + 1)
-    assert isinstance(end, Finish) and end.reason == "ModelFailed"
+    assert [wait.reason for wait in decide(folded(*failures[:5]), Limits(), NOW).waits] == ["ModelRetry"]
+    assert [work.id for work in decide(folded(*failures[:5]), Limits(), NOW + 1).work] == ["model-1-6"]
+    end = decide(folded(*failures), Limits(), NOW + 1).ending
+    assert end is not None and end.reason == "ModelFailed"
 
 
 # Journal
@@ -359,7 +365,7 @@ def test_a_changed_line_breaks_the_chain() -> None:
 def test_sealing_starts_beyond_8_kib() -> None:
     assert not must_seal(["x" * 8192])
     assert must_seal(["x" * 8192, "y"])
-    assert Segment(first=0, next=1, head_before="", head="h", lines=("a",)).previous == ()
+    assert Segment(first=0, next=1, head_before="", head="h", lines=("a",), schema=1).previous == ()
 
 
 def test_lone_surrogates_are_replaced_before_they_are_hashed() -> None:

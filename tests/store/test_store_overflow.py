@@ -10,9 +10,10 @@ from dataclasses import replace
 import pytest
 
 from aura_operator.clock import SystemClock
-from aura_operator.core.journal import GENESIS, PREVIOUS_SEGMENTS, SCHEMA, Segment, head_of
+from aura_operator.core.codec import SCHEMA
+from aura_operator.core.journal import GENESIS, PREVIOUS_SEGMENTS, Segment, head_of
 from aura_operator.core.transcript import Stored
-from aura_operator.errors import ContentRejectedError, JournalError, NotFoundError, UnknownSchemaError
+from aura_operator.errors import ContentRejectedError, JournalError, NewerJournalError, NotFoundError
 from aura_operator.store.journal_reads import read_journal
 from aura_operator.store.overflow import (
     create_retrying,
@@ -25,7 +26,8 @@ from aura_operator.store.overflow import (
     segment_object,
 )
 from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest, Ref, Resource, owned_by
-from aura_operator.store.view import JournalView, TaskView
+from aura_operator.store.task_fields import JournalView
+from aura_operator.store.view import TaskView
 from aura_operator.testing.faulty import Call, FaultyStore
 from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.store_checks_writes import Ground
@@ -269,7 +271,7 @@ async def test_a_newer_journal_is_left_alone(ground: Ground) -> None:
     sealed = Sealed(await ground.task(), 0)
     assert sealed.task.journal is not None
     newer = replace(sealed.task, journal=replace(sealed.task.journal, schema=SCHEMA + 1))
-    with pytest.raises(UnknownSchemaError):
+    with pytest.raises(NewerJournalError):
         await read_journal(ground.store, newer, ground.clock)
     assert await read_journal(ground.store, replace(newer, journal=None), ground.clock) == ([], ())
 

@@ -12,7 +12,8 @@ from aura_operator.controller.wakes import Gathered, look_again_at, wake_for
 from aura_operator.core.absorb import SteeringText
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind
 from aura_operator.store.resources import Ref
-from aura_operator.store.view import TaskView, Wait, task_ref, task_view
+from aura_operator.store.task_fields import Wait
+from aura_operator.store.view import TaskView, task_ref, task_view
 from aura_operator.testing.clock import FakeClock, virtual_time
 
 NOW = 1000.0

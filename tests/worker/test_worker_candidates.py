@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from aura_operator.core.codec import SCHEMA
 from aura_operator.core.entries import Proof
-from aura_operator.core.journal import SCHEMA
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECONDS, Owner, rank
 from aura_operator.store.leases import FREE_SLOTS, POD_UID, lease_ref, new_lease
 from aura_operator.store.resources import Manifest
-from aura_operator.store.view import JournalView, LastEnd, TaskView, task_view
+from aura_operator.store.task_fields import JournalView, LastEnd
+from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker.candidates import PATIENCE_SECONDS, Candidates, takeable
 from aura_operator.worker.peers import Peers
 

@@ -17,8 +17,9 @@ from aura_operator.store.interface import add
 from aura_operator.store.journal_reads import read_journal
 from aura_operator.store.overflow import payload_object
 from aura_operator.store.resources import CHECKPOINTS, TASKS, Manifest
+from aura_operator.store.task_fields import Wait
 from aura_operator.store.task_writes import JournalDelta, OwnedTask, Write
-from aura_operator.store.view import TaskView, Wait, task_view
+from aura_operator.store.view import TaskView, task_view
 from aura_operator.testing.clock import FakeClock, virtual_time
 from aura_operator.testing.faulty import Call, FaultyStore, Late, LoseAnswer, Refuse, Slow, calls
 from aura_operator.testing.memory import MemoryStore

@@ -25,9 +25,9 @@ from aura_operator.controller.approvals import ApprovalReconciler
 from aura_operator.controller.owners import Owners
 from aura_operator.controller.schedule import Schedule
 from aura_operator.controller.tasks import TaskReconciler
-from aura_operator.core.decide import Limits
 from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Outcome, Usage
+from aura_operator.core.limits import Limits
 from aura_operator.core.ownership import Owner, incarnation_of
 from aura_operator.core.transcript import Item, ModelReply
 from aura_operator.store.approvals import PENDING, approval_view

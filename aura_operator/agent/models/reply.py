@@ -14,9 +14,10 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ModelR
 
 from aura_operator.agent.models.turn import RequestedCall
 from aura_operator.agent.text import clean
-from aura_operator.errors import JournalError
+from aura_operator.errors import DamagedJournalError, NewerJournalError
 
 FORMAT = "pydantic-ai/2"
+SCHEMA = 1  # of the journal, with which this format came: a worker that knows the one reads the other
 
 # Said again by the journal (usage, time), or of no use to any provider.
 _NOT_KEPT = ("kind", "parts", "usage", "timestamp", "run_id", "conversation_id", "metadata", "state")
@@ -31,27 +32,25 @@ def dump(response: ModelResponse) -> str:
 
 
 def load(payload: str) -> ModelResponse:
-    """The response that `dump` wrote. Raises JournalError for a format or a kind of part that isn't known here."""
+    """The response that `dump` wrote. Raises NewerJournalError for a format or a kind of part that isn't known here,
+    DamagedJournalError for what nobody wrote."""
     parsed: dict[str, Any] = {}
     try:
         parsed = json.loads(payload)
         if parsed["fmt"] != FORMAT:
-            raise JournalError(
-                f"a model reply is in the format {parsed['fmt']!r}, and this version reads {FORMAT!r}: "
-                "let a worker of the version that wrote it finish the task, or upgrade this one"
-            )
+            raise NewerJournalError(f"a model reply is in the format {parsed['fmt']!r}, this version reads {FORMAT!r}")
         message = {**parsed.get("response", {}), "kind": "response", "parts": parsed["parts"]}
         (response,) = ModelMessagesTypeAdapter.validate_python([message])
     except ValidationError as error:
         kinds = sorted({str(part.get("part_kind")) for part in parsed["parts"] if isinstance(part, dict)})
-        raise JournalError(
+        raise NewerJournalError(
             f"a model reply with parts of the kinds {', '.join(kinds)} can't be read by this version "
-            f"({error.error_count()} of them are unknown or malformed): upgrade the worker to the version that wrote it"
+            f"({error.error_count()} of them are unknown or malformed)"
         ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise JournalError(f"a model reply in the journal is not what was written: {error!r}") from error
+        raise DamagedJournalError(f"a model reply in the journal is not what was written: {error!r}") from error
     if not isinstance(response, ModelResponse):
-        raise JournalError("a model reply in the journal is a request, not a response")
+        raise DamagedJournalError("a model reply in the journal is a request, not a response")
     return response
 
 

@@ -1,0 +1,20 @@
+"""Performs one piece of work that is wanted of a task. Owns only who does which kind."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from aura_operator.core.commands import CallModel, CallTool, Work
+from aura_operator.worker import calls, models
+from aura_operator.worker.live import LiveTask
+
+
+async def perform(live: LiveTask, work: Work, stop: calls.Stop) -> None:
+    """Does it, and records what came of it."""
+    match work:
+        case CallModel():
+            await models.perform(live, work)
+        case CallTool():
+            await calls.perform(live, work, stop)
+        case _:
+            assert_never(work)
