@@ -254,12 +254,12 @@ async def test_pages_show_one_moment(ground: Ground, store: Store) -> None:
     selection = Selection(resource=TASKS, namespace=ground.namespace)
     first = await store.list(selection, limit=2)
     await create(ground, "t0a")
-    second = await store.list(selection, limit=2, continue_token=first.more)
-    last = await store.list(selection, limit=2, continue_token=second.more)
+    second = await store.list(selection, limit=2, continue_token=first.continue_token)
+    last = await store.list(selection, limit=2, continue_token=second.continue_token)
     assert [item["metadata"]["name"] for page in (first, second, last) for item in page.items] == [
         f"t{number}" for number in range(5)
     ]
-    assert last.more is None
+    assert last.continue_token is None
     assert first.resource_version == second.resource_version == last.resource_version
     with pytest.raises((WatchExpiredError, ContentRejectedError)):
         await store.list(selection, continue_token="nonsense")

@@ -181,6 +181,7 @@ class Sealed:
                 head_before=head,
                 head=after,
                 lines=lines,
+                schema=SCHEMA,
                 previous=tuple(names[-PREVIOUS_SEGMENTS:]),
             )
             manifest = segment_object(task.manifest, segment)
@@ -274,6 +275,23 @@ async def test_a_newer_journal_is_left_alone(ground: Ground) -> None:
     with pytest.raises(NewerJournalError):
         await read_journal(ground.store, newer, ground.clock)
     assert await read_journal(ground.store, replace(newer, journal=None), ground.clock) == ([], ())
+
+
+async def test_a_newer_segment_is_left_alone_too(ground: Ground) -> None:
+    """The number of a segment is read back: it says what the entries in it need, whatever the status says."""
+    task = await ground.claimed()
+    line = '{"k":"from the future"}'
+    segment = Segment(
+        first=0, next=1, head_before=GENESIS, head=head_of([line]), lines=(line,), schema=SCHEMA + 1, previous=()
+    )
+    manifest = segment_object(task.manifest, segment)
+    await ground.store.create(CHECKPOINTS, manifest)
+    assert task.journal is not None
+    journal = replace(
+        task.journal, entries=(), head=segment.head, sealed=manifest["metadata"]["name"], sealed_next=1, next=1
+    )
+    with pytest.raises(NewerJournalError, match=f"schema {SCHEMA + 1}"):
+        await read_journal(ground.store, replace(task, journal=journal), ground.clock)
 
 
 async def test_a_segment_reads_back_as_it_was_written(ground: Ground) -> None:
