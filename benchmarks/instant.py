@@ -6,13 +6,12 @@ They take the adapters' places in the real runner; store, journal and API server
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-from aura_operator.agent.mcp.toolbox import Toolbox
-from aura_operator.agent.models.client import ModelClient
+from aura_operator.agent.models.conversation import Conversation
 from aura_operator.agent.models.turn import ModelTurn, RequestedCall
 from aura_operator.agent.specs import ToolOutcome, ToolSpec
 from aura_operator.api.agent import AgentSpec
@@ -20,7 +19,8 @@ from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Outcome, Usage
 from aura_operator.core.limits import Limits
 from aura_operator.core.text import dumps
-from aura_operator.worker.runtime import AgentRuntime, RuntimePool
+from aura_operator.core.transcript import Item
+from aura_operator.worker.runtime import AgentRuntime
 
 TOOL = "x__tool"
 
@@ -35,7 +35,14 @@ class Instant:
     sent: list[float] = field(default_factory=list)
     answered: list[float] = field(default_factory=list)
 
-    async def respond(self, conversation: object, transcript: object, tools: object, **_: object) -> ModelTurn:
+    async def respond(
+        self,
+        conversation: Conversation,
+        transcript: Sequence[Item],
+        tools: Sequence[ToolSpec],
+        *,
+        on_delta: Callable[[str], None] | None = None,
+    ) -> ModelTurn:
         self.asked.append(time.perf_counter())
         number = len(self.asked)
         if number > self.steps:
@@ -56,8 +63,18 @@ class Instant:
 
     async def start(self) -> None: ...
 
+    async def fresh(self, tool: str) -> ToolSpec | None:
+        return self.tools.get(tool)
+
     async def call(
-        self, tool: str, arguments: str, *, before_send: Callable[[], Awaitable[None]], **_: Any
+        self,
+        tool: str,
+        arguments: str,
+        *,
+        meta: Mapping[str, Any],
+        timeout_seconds: float,
+        limit_bytes: int,
+        before_send: Callable[[], Awaitable[None]],
     ) -> ToolOutcome:
         await before_send()
         self.sent.append(time.perf_counter())
@@ -78,8 +95,8 @@ class InstantRuntimes:
         spec = AgentSpec.model_validate({"model": {"name": "scripted:instant"}})
         self._runtime = AgentRuntime(
             spec=spec,
-            model=cast(ModelClient, instant),
-            toolbox=cast(Toolbox, instant),
+            model=instant,
+            toolbox=instant,
             rules=(ToolRule(match="*", effect=effect, approval_required=False),),
             limits=Limits(turns=100_000),
             server_timeouts={},
@@ -88,6 +105,3 @@ class InstantRuntimes:
     @asynccontextmanager
     async def use(self, namespace: str, revision: str) -> AsyncIterator[AgentRuntime]:
         yield self._runtime
-
-    def as_pool(self) -> RuntimePool:
-        return cast(RuntimePool, self)

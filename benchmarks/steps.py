@@ -40,7 +40,7 @@ async def _run(here: Seat, namespace: str, name: str, instant: Instant, effect: 
     """One task from its claim to its end, in this process."""
     spec = {"agentRef": {"name": "none"}, "input": name}
     manifest = await here.store.create(TASKS, new(TASKS, namespace, name, spec=spec))
-    pool = InstantRuntimes(instant, effect).as_pool()
+    pool = InstantRuntimes(instant, effect)
     ended = await take(
         here.context, pool, task_view(manifest), "bench-revision", missing=None, running=lambda runner: None
     )

@@ -1,6 +1,6 @@
 """AuraAgent: the model, tools, approvals and limits that tasks run with.
 
-Owns the shape; which tool needs what is decided in core/effects.py.
+Owns the shape, and what it means in core's words; which tool then needs what is decided in core/effects.py.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from aura_operator.api.resource import (
     User,
     rules,
 )
+from aura_operator.core import effects
 from aura_operator.core.effects import Effect, OnInDoubt
 
 # Tools are called <server>__<tool> in at most 64 characters, so a server's name must leave room and hold no "__".
@@ -112,6 +113,17 @@ class ToolRule(Model):
     sensitive: bool = False
     """Whether arguments and results are kept in Secrets and shown nowhere else."""
 
+    def core_rule(self) -> effects.ToolRule:
+        """The rule as core/effects.py applies it."""
+        return effects.ToolRule(
+            match=self.match,
+            effect=self.effect,
+            approval_required=None if self.approval is None else self.approval == "Required",
+            timeout_seconds=None if self.timeout_seconds is None else float(self.timeout_seconds),
+            on_in_doubt=self.on_in_doubt,
+            sensitive=self.sensitive,
+        )
+
 
 class Approvers(Model):
     """Who may decide."""
@@ -194,6 +206,21 @@ class AgentSpec(Model):
     """Other agents that this one may give work to."""
     limits: Limits = Limits()
     """Where a task ends, however it goes."""
+
+    def core_rules(self) -> tuple[effects.ToolRule, ...]:
+        """What is declared of tools, as core/effects.py applies it, in order."""
+        return tuple(rule.core_rule() for rule in self.tools)
+
+    def unsupported(self) -> str | None:
+        """What the agent asks for and this version doesn't do, with the remedy; None if there is nothing.
+
+        Whoever runs or judges an agent says it aloud: what is silently ignored would be trusted.
+        """
+        if self.sub_agents:
+            return "this version runs no sub-agents; remove spec.subAgents from the agent"
+        if any(rule.lookup is not None for rule in self.tools):
+            return "this version follows no lookup tools; remove lookup from the agent's spec.tools"
+        return None
 
 
 class DiscoveredTool(Model):

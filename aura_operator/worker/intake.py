@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from aura_operator.api.agent import AgentSpec
 from aura_operator.core.codec import decode, encode, schema_of
 from aura_operator.core.decide import DEADLINE_PASSED
 from aura_operator.core.entries import Claimed
@@ -35,7 +34,7 @@ from aura_operator.worker.live import LiveTask, WorkerContext
 from aura_operator.worker.payloads import Payloads
 from aura_operator.worker.revision import pin
 from aura_operator.worker.runner import Runner
-from aura_operator.worker.runtime import AgentRuntime, RuntimePool
+from aura_operator.worker.runtime import AgentRuntime, RuntimeSource
 
 log = structlog.get_logger()
 
@@ -60,7 +59,7 @@ async def revision_for(context: WorkerContext, task: TaskView) -> str:
 
 async def take(
     context: WorkerContext,
-    pool: RuntimePool,
+    runtimes: RuntimeSource,
     task: TaskView,
     revision: str,
     *,
@@ -85,8 +84,8 @@ async def take(
             ConfigurationError("this version runs no sessions; leave spec.sessionRef out", reason="Unsupported"),
         )
     try:
-        async with pool.use(task.ref.namespace, revision) as runtime:
-            lacking = _unsupported(runtime.spec)
+        async with runtimes.use(task.ref.namespace, revision) as runtime:
+            lacking = runtime.spec.unsupported()
             if lacking is not None:
                 return await fail(context, claimed, ConfigurationError(lacking, reason="Unsupported"))
             ahead = ahead_seconds(task, context.clock.now())
@@ -96,15 +95,6 @@ async def take(
             return await runner.run()
     except AuraError as error:
         return await fail(context, claimed, error)
-
-
-def _unsupported(spec: AgentSpec) -> str | None:
-    """What an agent asks for and this version doesn't do: said aloud, since it would be trusted."""
-    if spec.sub_agents:
-        return "this version runs no sub-agents; leave spec.subAgents out of the agent"
-    if any(rule.lookup is not None for rule in spec.tools):
-        return "this version follows no lookup tools; leave lookup out of the agent's spec.tools"
-    return None
 
 
 async def _claim(context: WorkerContext, task: TaskView, revision: str) -> TaskView | None:

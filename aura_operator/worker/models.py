@@ -16,7 +16,7 @@ from aura_operator.core.digests import digest_of
 from aura_operator.core.entries import ModelAnswered, ModelFailed, Usage
 from aura_operator.core.instants import quantised
 from aura_operator.core.plan import CallPlan
-from aura_operator.errors import ContentRejectedError, ModelError, ToolServerError
+from aura_operator.errors import ConfigurationError, ContentRejectedError, ModelError, ToolServerError
 from aura_operator.worker.live import LiveTask
 
 MAX_CALLS = 32  # of one response: their plans stand in one entry
@@ -47,7 +47,7 @@ async def perform(live: LiveTask, command: CallModel) -> None:
     except TimeoutError:
         message = f"the agent's tool servers did not list their tools within {LISTING_SECONDS:g} s"
         _failed(live, command, ToolServerError.reason, message, retriable=True, retry_after=None)
-    except ContentRejectedError as error:
+    except (ConfigurationError, ContentRejectedError) as error:
         _failed(live, command, error.reason, str(error), retriable=False, retry_after=None)
     else:
         await live.last_answer_written()

@@ -8,15 +8,16 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from aura_operator.agent.builtin import BUILT_IN_TOOLS
 from aura_operator.agent.mcp.servers import ServerSpec, Transport
 from aura_operator.agent.mcp.toolbox import Toolbox
 from aura_operator.agent.models.client import ModelClient
 from aura_operator.agent.models.settings import ModelSettings
+from aura_operator.agent.ports import Model, Tools
 from aura_operator.agent.specs import ToolSpec
 from aura_operator.api.agent import AgentSpec, McpServer, StdioServer, StreamableHttpServer
 from aura_operator.clock import Clock
@@ -37,8 +38,8 @@ class AgentRuntime:
     """The tools and the model of one agent revision; shared by the tasks that run it."""
 
     spec: AgentSpec
-    model: ModelClient
-    toolbox: Toolbox
+    model: Model
+    toolbox: Tools
     rules: tuple[ToolRule, ...]
     limits: Limits
     server_timeouts: Mapping[str, float]
@@ -62,6 +63,20 @@ class AgentRuntime:
     async def aclose(self) -> None:
         await self.toolbox.aclose()
         await self.model.aclose()
+
+
+class RuntimeSource(Protocol):
+    """Where a worker gets what its tasks run with. `RuntimePool` is the product's; whoever embeds a worker may give it
+    another, with models and tools of his own."""
+
+    def use(self, namespace: str, revision: str) -> AbstractAsyncContextManager[AgentRuntime]:
+        """The runtime of an agent's revision, for the time of the block.
+
+        `revision` names a ControllerRevision in `namespace`. Two blocks may be given the same runtime. Entering raises
+        ConfigurationError where there can be no such runtime (the task fails with its reason), any other AuraError
+        where there is none now. It never waits without end, and may be cancelled.
+        """
+        ...
 
 
 class RuntimePool:
@@ -156,17 +171,7 @@ def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> AgentRun
         spec=spec,
         model=ModelClient(settings),
         toolbox=Toolbox(tuple(_server(server, secrets) for server in spec.mcp_servers)),
-        rules=tuple(
-            ToolRule(
-                match=rule.match,
-                effect=rule.effect,
-                approval_required=None if rule.approval is None else rule.approval == "Required",
-                timeout_seconds=None if rule.timeout_seconds is None else float(rule.timeout_seconds),
-                on_in_doubt=rule.on_in_doubt,
-                sensitive=rule.sensitive,
-            )
-            for rule in spec.tools
-        ),
+        rules=spec.core_rules(),
         limits=Limits(
             turns=spec.limits.turns,
             tokens=spec.limits.tokens,

@@ -16,7 +16,7 @@ from aura_operator.agent.models.settings import ModelSettings
 from aura_operator.agent.models.turn import ModelTurn, RequestedCall
 from aura_operator.agent.specs import ToolSpec
 from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, ToolReturn, UserInput
-from aura_operator.errors import ModelError
+from aura_operator.errors import ConfigurationError, ModelError
 from aura_operator.testing.openai_server import FakeCall, FakeReply, OpenAIServer, openai_server
 
 KEY = "sk-live-0123456789abcdef"
@@ -221,10 +221,11 @@ async def test_a_provider_that_is_not_there_is_named() -> None:
 @pytest.mark.parametrize("name", ["gpt-5", "nobody:gpt-5", "mistral:large"])
 async def test_a_bad_model_name_is_told_without_any_request(name: str) -> None:
     async with openai_server(FakeReply()) as server:
-        error = await failure(server, name=name)
+        with pytest.raises(ConfigurationError) as caught:
+            await ask(server, name=name)
 
-    assert (error.reason, error.retriable) == ("BadModelName", False)
-    assert repr(name) in str(error) and "spec.model.name" in str(error)
+    assert caught.value.reason == "BadModelName"
+    assert repr(name) in str(caught.value) and "spec.model.name" in str(caught.value)
     assert server.requests == []
 
 

@@ -19,7 +19,8 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from aura_operator.agent.mcp.results import finished, rendered
+from aura_operator.agent.mcp.results import rendered
+from aura_operator.agent.outcomes import finished
 from aura_operator.agent.redaction import Redactor
 from aura_operator.core.entries import Outcome
 

@@ -13,7 +13,7 @@ from aura_operator.agent.models.conversation import Conversation
 from aura_operator.agent.models.settings import ModelSettings
 from aura_operator.agent.models.turn import ModelTurn
 from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, Steered, ToolReturn, UserInput
-from aura_operator.errors import ModelError
+from aura_operator.errors import ConfigurationError, ModelError
 
 
 def inline(payload: Payload) -> str:
@@ -87,10 +87,10 @@ async def test_an_error_step_fails_as_a_provider_does() -> None:
 
 @pytest.mark.parametrize("script", ["text", [7], [{"txet": "typo"}]])
 async def test_a_script_that_is_none_is_told(script: Any) -> None:
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         await play(script, (UserInput(text="go"),))
 
-    assert (caught.value.reason, caught.value.retriable) == ("BadModelSettings", False)
+    assert caught.value.reason == "BadModelSettings"
 
 
 async def test_calls_without_ids_of_the_providers_have_stable_ones() -> None:

@@ -63,7 +63,7 @@ def test_every_reason_that_a_task_can_fail_with_is_explained() -> None:
     said = {
         reason
         for package in ("core", "agent", "worker")
-        for source in (ROOT / "aura_operator" / package).glob("*.py")
+        for source in (ROOT / "aura_operator" / package).rglob("*.py")
         for reason in REASONS.findall(source.read_text())
     } | set(re.findall(r'^    reason = "(\w+)"', (ROOT / "aura_operator" / "errors.py").read_text(), re.MULTILINE))
     assert {"Poisoned", "ModelRateLimited", "AgentNotFound"} <= said, "the search still finds them"

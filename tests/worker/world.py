@@ -10,13 +10,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
-from aura_operator.agent.mcp.toolbox import Toolbox
 from aura_operator.agent.models import reply
-from aura_operator.agent.models.client import ModelClient
 from aura_operator.agent.models.conversation import Conversation
 from aura_operator.agent.models.turn import ModelTurn
 from aura_operator.agent.specs import ToolOutcome, ToolSpec
@@ -26,7 +24,7 @@ from aura_operator.controller.owners import Owners
 from aura_operator.controller.schedule import Schedule
 from aura_operator.controller.tasks import TaskReconciler
 from aura_operator.core.effects import Effect, ToolRule
-from aura_operator.core.entries import Outcome, Usage
+from aura_operator.core.entries import Usage
 from aura_operator.core.limits import Limits
 from aura_operator.core.ownership import Owner, incarnation_of
 from aura_operator.core.transcript import Item, ModelReply
@@ -39,13 +37,15 @@ from aura_operator.store.resources import APPROVALS, LEASES, TASKS, Manifest, Re
 from aura_operator.store.view import TaskView, task_ref, task_view
 from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.faulty import Call, FaultyStore
+from aura_operator.testing.ledger import EPOCH, IDEMPOTENCY_KEY
 from aura_operator.testing.memory import MemoryStore
+from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall, memory_tool
 from aura_operator.worker.candidates import takeable
 from aura_operator.worker.intake import take
 from aura_operator.worker.lease import WorkerLease
 from aura_operator.worker.live import WorkerContext
 from aura_operator.worker.runner import Runner
-from aura_operator.worker.runtime import AgentRuntime, RuntimePool
+from aura_operator.worker.runtime import AgentRuntime
 
 NAMESPACE, HOME = "n", "aura-system"
 ONE = task_ref(NAMESPACE, "one")
@@ -92,7 +92,8 @@ class World:
         return task_view(await self.memory.get(ONE))
 
     async def status(self) -> Manifest:
-        return cast(Manifest, (await self.memory.get(ONE))["status"])
+        status: Manifest = (await self.memory.get(ONE))["status"]
+        return status
 
     async def ended(self) -> Manifest:
         """The status of the task once it has ended; two hours are plenty."""
@@ -263,9 +264,7 @@ class Life:
             selection = Selection(resource=TASKS, fields="status.phase=Pending")
             async for seen in follow(world.memory, selection, world.clock):
                 if seen.change is Change.SET and takeable(task := task_view(seen.object)):
-                    await take(
-                        self.context, cast(RuntimePool, self), task, "sre-1", missing=None, running=self._running
-                    )
+                    await take(self.context, self, task, "sre-1", missing=None, running=self._running)
                 if self.draining:
                     break
             for loop in loops:
@@ -282,11 +281,11 @@ class Life:
 
     @asynccontextmanager
     async def use(self, namespace: str, revision: str) -> AsyncIterator[AgentRuntime]:
-        """The part of RuntimePool that admission uses."""
+        """This life is also the source of its runtime."""
         yield AgentRuntime(
             spec=AGENT,
-            model=cast(ModelClient, _Model(self.world)),
-            toolbox=cast(Toolbox, _Tools(self)),
+            model=_Model(self.world),
+            toolbox=_Tools(self),
             rules=RULES,
             limits=self.world.limits,
             server_timeouts={},
@@ -307,16 +306,7 @@ RULES = (
     ToolRule(match="s__once", effect=Effect.ONCE, approval_required=False),
     ToolRule(match="s__approved", effect=Effect.ONCE, approval_required=True),
 )
-TOOLS = {
-    rule.match: ToolSpec(
-        name=rule.match,
-        server="s",
-        description="",
-        input_schema={"type": "object"},
-        schema_digest="sha256:" + "0" * 64,
-    )
-    for rule in RULES
-}
+TOOLS = tuple(memory_tool(rule.match) for rule in RULES)
 
 
 class _Model:
@@ -326,7 +316,12 @@ class _Model:
         self._world = world
 
     async def respond(
-        self, conversation: Conversation, transcript: Sequence[Item], tools: Sequence[ToolSpec]
+        self,
+        conversation: Conversation,
+        transcript: Sequence[Item],
+        tools: Sequence[ToolSpec],
+        *,
+        on_delta: Callable[[str], None] | None = None,
     ) -> ModelTurn:
         conversation.messages(transcript)  # refuses a journal that makes no conversation
         await self._world.clock.sleep(0.5)
@@ -344,20 +339,25 @@ class _Model:
             usage=Usage(requests=1),
         )
 
+    async def aclose(self) -> None: ...
+
 
 class _Tools:
     """Tools whose only effect is a line in the ledger."""
 
-    tools = TOOLS
-
     def __init__(self, life: Life) -> None:
         self._life = life
+        self._inner = MemoryTools(TOOLS, self._perform)
+
+    @property
+    def tools(self) -> Mapping[str, ToolSpec]:
+        return self._inner.tools
 
     async def start(self) -> None:
-        await asyncio.sleep(0)
+        await self._inner.start()
 
     async def fresh(self, tool: str) -> ToolSpec | None:
-        return TOOLS.get(tool)
+        return await self._inner.fresh(tool)
 
     async def call(
         self,
@@ -369,12 +369,24 @@ class _Tools:
         limit_bytes: int,
         before_send: Callable[[], Awaitable[None]],
     ) -> ToolOutcome:
+        await self._life.point(f"before sending {tool}")
+        return await self._inner.call(
+            tool,
+            arguments,
+            meta=meta,
+            timeout_seconds=timeout_seconds,
+            limit_bytes=limit_bytes,
+            before_send=before_send,
+        )
+
+    async def _perform(self, call: ReceivedCall) -> str:
         life = self._life
-        await life.point(f"before sending {tool}")
-        await before_send()
-        key, epoch = meta["aura.mezmo.com/idempotencyKey"], meta["aura.mezmo.com/epoch"]
-        life.world.ledger.append(Line(tool=tool, key=key, epoch=epoch, life=life.number))
-        await life.point(f"in {tool}")
+        line = Line(tool=call.tool, key=call.meta[IDEMPOTENCY_KEY], epoch=call.meta[EPOCH], life=life.number)
+        life.world.ledger.append(line)
+        await life.point(f"in {call.tool}")
         await life.world.clock.sleep(life.world.tool_seconds)
-        await life.point(f"after {tool}")
-        return ToolOutcome(status=Outcome.OK, text=f"{tool} {arguments}", size_bytes=1)
+        await life.point(f"after {call.tool}")
+        return f"{call.tool} {call.arguments}"
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

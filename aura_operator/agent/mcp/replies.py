@@ -21,8 +21,9 @@ from mcp_types import (
 from pydantic import TypeAdapter, ValidationError
 
 from aura_operator.agent.mcp.delivery import Delivery, GivenUpError
-from aura_operator.agent.mcp.results import finished, outcome_of
+from aura_operator.agent.mcp.results import outcome_of
 from aura_operator.agent.mcp.transport_http import LARGEST_ANSWER_BYTES
+from aura_operator.agent.outcomes import finished
 from aura_operator.agent.redaction import Redactor
 from aura_operator.agent.specs import ToolOutcome, ToolSpec
 from aura_operator.core.entries import Outcome

@@ -1,6 +1,6 @@
-"""What a tool returned, as plain text for the model: rendered, free of secrets, within a limit.
+"""What an MCP tool returned, as plain text for the model.
 
-Owns the rendering and the cut; judges success no further than the result itself does.
+Owns the rendering; judges success no further than the result itself does.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mcp_types import (
 )
 
 from aura_operator.agent.arguments import violation_of
+from aura_operator.agent.outcomes import finished
 from aura_operator.agent.redaction import Redactor
 from aura_operator.agent.specs import ToolOutcome, ToolSpec
-from aura_operator.agent.text import clean
 from aura_operator.core.entries import Outcome
 
 _BASE64_PER_BYTE = 4 / 3
@@ -39,20 +39,6 @@ def outcome_of(result: CallToolResult, spec: ToolSpec, redactor: Redactor, limit
         return finished(Outcome.OK, text, redactor, limit_bytes)
     note = f"[the tool ran, but its result is not what its server promises: {broken}]"
     return finished(Outcome.ERROR, f"{note}\n{text}", redactor, limit_bytes)
-
-
-def finished(status: Outcome, text: str, redactor: Redactor, limit_bytes: int) -> ToolOutcome:
-    """An outcome whose text is scrubbed and cut at a character's boundary, with a mark that tells the full size."""
-    text = clean(text)
-    size_bytes = len(text) if text.isascii() else len(text.encode())
-    # Scrubbing fifty megabytes to keep a few kilobytes would take seconds; a secret may straddle the cut, though.
-    text = redactor.scrub(text[: limit_bytes + redactor.longest])
-    kept = text.encode()
-    if size_bytes <= limit_bytes and len(kept) <= limit_bytes:
-        return ToolOutcome(status=status, text=text, size_bytes=size_bytes)
-    mark = f"\n[cut: the result has {size_bytes} bytes, of which {limit_bytes} are allowed; ask for less of it]"
-    room = max(0, limit_bytes - len(mark))
-    return ToolOutcome(status=status, text=kept[:room].decode("utf-8", "ignore") + mark, size_bytes=size_bytes)
 
 
 def rendered(result: CallToolResult) -> str:

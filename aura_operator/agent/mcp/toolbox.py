@@ -18,8 +18,8 @@ from aura_operator.agent.mcp.catalogue import catalogued
 from aura_operator.agent.mcp.connection import Connection, Link
 from aura_operator.agent.mcp.delivery import CURRENT, Delivery
 from aura_operator.agent.mcp.replies import ANSWER, Reply, Stale, judged
-from aura_operator.agent.mcp.results import finished
 from aura_operator.agent.mcp.servers import ServerSpec
+from aura_operator.agent.outcomes import finished
 from aura_operator.agent.redaction import Redactor
 from aura_operator.agent.specs import ToolOutcome, ToolSpec
 from aura_operator.core.entries import Outcome
@@ -141,7 +141,7 @@ class Toolbox:
         sending.add_done_callback(self._forget)
         try:
             done, _ = await asyncio.wait({sending}, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
-            if done:
+            if done and not sending.cancelled():
                 return sending.result()
         finally:
             if not sending.done():
@@ -149,6 +149,8 @@ class Toolbox:
                 sending.cancel()  # MCP's client tells the server
         if not delivery.sent:
             return Reply(Outcome.NOT_SENT, "the call's time was up before it could be sent")
+        if sending.cancelled():  # by `aclose`; the caller was not, and has to hear what is known
+            return Reply(Outcome.UNKNOWN, "the connection was closed: it may or may not have happened")
         return Reply(Outcome.UNKNOWN, "no answer within the call's time: it may or may not have happened")
 
     def _forget(self, call: asyncio.Task[Reply]) -> None:

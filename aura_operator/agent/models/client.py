@@ -15,7 +15,7 @@ from aura_operator.agent.models.turn import ModelTurn
 from aura_operator.agent.redaction import Redactor
 from aura_operator.core.entries import Usage
 from aura_operator.core.transcript import Item
-from aura_operator.errors import ModelError
+from aura_operator.errors import ConfigurationError, ModelError
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
@@ -48,7 +48,8 @@ class ModelClient:
     ) -> ModelTurn:
         """Asks once. `on_delta` gets each piece of text as it arrives, also of a response that fails later.
 
-        Raises ModelError. Cancelling the task closes the HTTP request at once.
+        Raises ModelError, or ConfigurationError where there can be no such model. Cancelling the task closes the HTTP
+        request at once.
         """
         model = await self._open()
         from aura_operator.agent.models import reply
@@ -101,7 +102,7 @@ class ModelClient:
                     if on_delta is not None and (text := _text_in(event)):
                         on_delta(text)
                 response = stream.get()
-        except ModelError:
+        except (ModelError, ConfigurationError):
             raise
         except Exception as error:  # noqa: BLE001 - what an SDK raises is open-ended, and none of it may end a worker
             raise translated(error, self._settings, self._redactor) from None

@@ -13,10 +13,10 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
+from aura_operator.agent.models.plugins import GROUP, plugged_in
 from aura_operator.agent.models.prices import forget_prices
-from aura_operator.agent.models.scripted import SCRIPTED, scripted_model
 from aura_operator.agent.models.settings import ModelSettings
-from aura_operator.errors import ModelError
+from aura_operator.errors import ConfigurationError
 
 # Without a key of its own a provider would look for one in the environment, and send the worker's to whatever URL
 # an agent's author wrote down.
@@ -24,13 +24,17 @@ _NO_KEY = "no-key-configured"
 
 
 def build(settings: ModelSettings) -> Model:
-    """The model of an agent. Raises ModelError, not retriable, with the reason BadModelName or BadModelSettings."""
+    """The model of an agent: a plugin's if one has the name's prefix, else pydantic-ai's.
+
+    Raises ConfigurationError with the reason BadModelName, BadModelSettings or BadModelProvider.
+    """
     forget_prices()
     provider, _, model = settings.name.partition(":")
     if not model:
         raise _bad_name(settings, "a name has the form provider:model, for example openai-chat:gpt-5 or anthropic:…")
-    if provider == SCRIPTED:
-        return scripted_model(model, settings.settings)
+    plugin = plugged_in(provider, settings)
+    if plugin is not None:
+        return plugin
     try:
         return infer_model(settings.name, provider_factory=lambda name: _provider(name, settings))
     except (UserError, ImportError) as error:
@@ -42,7 +46,9 @@ def _provider(name: str, settings: ModelSettings) -> Provider[Any]:
         provider_class = infer_provider_class(name)
     except ValueError as error:
         raise _bad_name(
-            settings, f"no provider is called {name!r}; OpenAI-compatible servers are openai-chat"
+            settings,
+            f"no provider is called {name!r}, neither in pydantic-ai (OpenAI-compatible servers are openai-chat) nor "
+            f"among the installed plugins (entry points of {GROUP})",
         ) from error
     except ImportError as error:
         raise _bad_name(settings, f"the provider {name!r} is not part of this installation ({error})") from error
@@ -52,18 +58,16 @@ def _provider(name: str, settings: ModelSettings) -> Provider[Any]:
         options["api_key"] = settings.api_key or _NO_KEY
     if settings.base_url is not None:
         if "base_url" not in accepted:
-            raise ModelError(
+            raise ConfigurationError(
                 f"model {settings.name!r}: the provider {name!r} takes no base URL; remove spec.model.baseURL",
                 reason="BadModelSettings",
-                retriable=False,
             )
         options["base_url"] = settings.base_url
     return provider_class(**options)
 
 
-def _bad_name(settings: ModelSettings, why: str) -> ModelError:
-    return ModelError(
+def _bad_name(settings: ModelSettings, why: str) -> ConfigurationError:
+    return ConfigurationError(
         f"model {settings.name!r} can't be used: {why}; correct spec.model.name of the agent",
         reason="BadModelName",
-        retriable=False,
     )

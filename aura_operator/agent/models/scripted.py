@@ -1,5 +1,6 @@
 """The model `scripted:…`: says what its script says. For tests, demos and trying an agent without any provider.
 
+A provider like any that a plugin brings (see plugins.py), registered in this project's own metadata.
 Stateless: the step is the number of responses that the conversation already has, so a crash changes nothing.
 """
 
@@ -14,7 +15,8 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from aura_operator.errors import ModelError
+from aura_operator.agent.models.settings import ModelSettings
+from aura_operator.errors import ConfigurationError
 
 SCRIPTED = "scripted"
 
@@ -22,14 +24,15 @@ _STEP_KEYS = frozenset({"text", "calls", "delay_seconds", "error", "echo", "loop
 _AFTER_THE_END: Mapping[str, Any] = {"text": "done"}
 
 
-def scripted_model(name: str, settings: Mapping[str, Any]) -> FunctionModel:
-    """A model that plays `settings["script"]`, a list of steps.
+def scripted_model(settings: ModelSettings) -> FunctionModel:
+    """A model that plays the `script` of its settings, a list of steps.
 
     A step: `text`, `calls` [{`tool`, `args`: object or JSON text}], `delay_seconds` before anything is said, `echo`
     (the text becomes all that the model was told), `error` {`status`, `retry_after`}, and `loop` on the last step to
-    repeat it for ever. Past the end it says "done". Raises ModelError if the script is none.
+    repeat it for ever. Past the end it says "done". Raises ConfigurationError if the script is none.
     """
-    script = _checked(name, settings.get("script", []))
+    name = settings.name.partition(":")[2]
+    script = _checked(name, settings.settings.get("script", []))
 
     async def play(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[str | dict[int, DeltaToolCall]]:
         number = sum(isinstance(message, ModelResponse) for message in messages)
@@ -82,6 +85,6 @@ def _checked(name: str, script: object) -> list[Mapping[str, Any]]:
         unknown = sorted({key for step in script for key in step} - _STEP_KEYS)
         problem = f"a step has no {', '.join(unknown)}; it has {', '.join(sorted(_STEP_KEYS))}" if unknown else None
     if problem is not None:
-        raise ModelError(f"model '{SCRIPTED}:{name}': {problem}", reason="BadModelSettings", retriable=False)
+        raise ConfigurationError(f"model '{SCRIPTED}:{name}': {problem}", reason="BadModelSettings")
     assert isinstance(script, list)
     return script

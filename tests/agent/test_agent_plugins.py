@@ -1,0 +1,114 @@
+"""A model provider that another distribution brings: installed as pip would, found by its prefix, run to an answer."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aura_operator.agent.models.client import ModelClient
+from aura_operator.agent.models.conversation import Conversation
+from aura_operator.agent.models.plugins import GROUP
+from aura_operator.agent.models.settings import ModelSettings
+from aura_operator.agent.models.turn import ModelTurn
+from aura_operator.core.transcript import UserInput
+from aura_operator.errors import ConfigurationError
+from tests.agent.desk import ROOT
+
+KEY = "sk-of-the-plugin-1234567"
+
+BROKEN = """
+def breaks(settings):
+    raise OSError(f"no licence for {settings.api_key}")
+
+
+def no_model(settings):
+    return "parrot"
+"""
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts a distribution with these entry points on the path: a module, and the metadata that an installer writes."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+
+    def install(distribution: str, source: str, **points: str) -> None:
+        (tmp_path / f"{distribution}.py").write_text(source)
+        metadata = tmp_path / f"{distribution}-1.2.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
+        lines = [f"{prefix} = {target}" for prefix, target in points.items()]
+        (metadata / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
+
+    return install
+
+
+async def ask(name: str) -> ModelTurn:
+    client = ModelClient(ModelSettings(name=name, api_key=KEY))
+    try:
+        return await client.respond(Conversation("", lambda payload: ""), (UserInput(text="hello"),), ())
+    finally:
+        await client.aclose()
+
+
+async def failure(name: str) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as caught:
+        await ask(name)
+    return caught.value
+
+
+async def test_the_provider_of_the_documentation_is_found_by_its_prefix_and_answers(install: Install) -> None:
+    page = (ROOT / "docs" / "extending.md").read_text()
+    (points,) = re.findall(rf'```toml\n\[project.entry-points."{GROUP}"\]\n(.*?)```', page, re.DOTALL)
+    source = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    install("parrots", source, **tomllib.loads(points))
+
+    turn = await ask("parrot:polly")
+
+    assert turn.text == "polly says: hello"
+    assert turn.calls == () and '"fmt"' in turn.payload
+
+
+async def test_a_plugin_that_cannot_be_loaded_is_named_with_its_distribution_and_the_remedy(install: Install) -> None:
+    install("moved", "", gone="moved:nothing_here")
+
+    error = await failure("gone:x")
+
+    assert error.reason == "BadModelProvider"
+    assert "'gone:x'" in str(error) and "'gone' of moved 1.2 (moved:nothing_here)" in str(error)
+    assert "in the worker's image" in str(error)
+
+
+async def test_what_a_broken_factory_says_is_told_without_the_key(install: Install) -> None:
+    install("broken", BROKEN, breaks="broken:breaks")
+
+    error = await failure("breaks:x")
+
+    assert "no licence for [redacted]" in str(error) and KEY not in str(error)
+
+
+async def test_a_factory_that_makes_no_model_is_told(install: Install) -> None:
+    install("strings", BROKEN, no_model="strings:no_model")
+
+    assert "made a str, not a pydantic-ai Model" in str(await failure("no_model:x"))
+
+
+async def test_two_distributions_with_one_prefix_are_both_named(install: Install) -> None:
+    install("first", BROKEN, twice="first:breaks")
+    install("second", BROKEN, twice="second:breaks")
+
+    error = await failure("twice:x")
+
+    assert "of first 1.2" in str(error) and "of second 1.2" in str(error)
+
+
+async def test_a_prefix_of_nobody_is_told_with_the_way_to_bring_one() -> None:
+    error = await failure("nobody-has-this:x")
+
+    assert error.reason == "BadModelName" and GROUP in str(error)
