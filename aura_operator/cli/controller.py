@@ -57,17 +57,24 @@ def controller(
 async def _run(settings: ControllerSettings, kubeconfig: str | None, probe_host: str, probe_port: int) -> None:
     from aura_operator.clock import SystemClock
     from aura_operator.controller.controller import Controller
+    from aura_operator.controller.watching import KopfEvents
     from aura_operator.store.kube import KubeStore
     from aura_operator.telemetry import probes
 
     stop = asyncio.Event()
     store = await KubeStore.connect(kubeconfig)
     try:
-        running = Controller(settings, store, store.configuration, SystemClock())
-        async with probes.serve(probe_host, probe_port, healthy=lambda: True, ready=lambda: True) as port:
+        events = KopfEvents(store.configuration, settings.namespaces, on_start=partial(_take_signals, stop))
+        running = Controller(settings, store, SystemClock(), events)
+        async with probes.serve(
+            probe_host,
+            probe_port,
+            healthy=lambda: running.unhealthy() is None,
+            ready=lambda: running.not_ready() is None,
+        ) as port:
             log.info("probes", port=port)
             _take_signals(stop)
-            await running.run(stop, partial(_take_signals, stop))
+            await running.run(stop)
     finally:
         await store.aclose()
 

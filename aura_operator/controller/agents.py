@@ -1,25 +1,54 @@
-"""Reconciles one AuraAgent: says whether tasks can run with it, as far as its spec tells. Owns `status` of agents.
+"""Says of an AuraAgent whether tasks can run with it, as far as its spec tells. Owns `status` of agents.
 
 Connects to nothing: what a server offers is found when a task runs.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from aura_operator.clock import Clock
 from aura_operator.core.effects import Effect, ToolRule, policy_for
-from aura_operator.core.instants import to_second_text
-from aura_operator.errors import ConflictError, NotFoundError
-from aura_operator.store.commit import commit
+from aura_operator.store.commit import try_commit
+from aura_operator.store.conditions import Condition, conditions_of, updated
 from aura_operator.store.interface import Store, add, expect
 from aura_operator.store.resources import AGENTS, Manifest, Ref
 from aura_operator.store.revisions import revision_name
+from aura_operator.store.task_fields import ConditionFields
 from aura_operator.store.task_writes import Write
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """What an AuraAgent says. `observed` is the generation that its status speaks of."""
+
+    ref: Ref
+    uid: str
+    generation: int
+    deleting: bool
+    spec: dict[str, Any]
+    observed: int | None
+    revision: str
+    conditions: tuple[ConditionFields, ...]
+
+
+def agent_view(manifest: Manifest) -> AgentView:
+    metadata, status = manifest["metadata"], manifest.get("status", {})
+    return AgentView(
+        ref=Ref(resource=AGENTS, namespace=metadata["namespace"], name=metadata["name"]),
+        uid=metadata["uid"],
+        generation=metadata.get("generation", 1),
+        deleting="deletionTimestamp" in metadata,
+        spec=manifest["spec"],
+        observed=status.get("observedGeneration"),
+        revision=status.get("revision", ""),
+        conditions=conditions_of(manifest),
+    )
 
 
 def readiness(spec: dict[str, Any]) -> tuple[bool, str, str]:
@@ -51,47 +80,44 @@ def _rule(item: dict[str, Any]) -> ToolRule:
     )
 
 
-class AgentReconciler:
-    """Handles agents one at a time."""
+def status_for(agent: AgentView, now: float) -> dict[str, Any] | None:
+    """The status that the spec calls for, by the rules of this version; None if it is there already."""
+    ready, reason, message = readiness(agent.spec)
+    condition = Condition(type="Ready", holds=ready, reason=reason, message=message, generation=agent.generation)
+    conditions = updated(agent.conditions, condition, now=now)
+    revision = revision_name(agent.ref.name, agent.spec)
+    if (agent.observed, agent.revision, list(agent.conditions)) == (agent.generation, revision, conditions):
+        return None
+    return {"observedGeneration": agent.generation, "revision": revision, "conditions": conditions}
+
+
+class AgentReadiness:
+    """Brings an agent's status up to its spec, and to what this version makes of it."""
+
+    resource = AGENTS
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
-    async def reconcile(self, manifest: Manifest) -> None:
-        """Brings the status up to the spec's generation."""
-        metadata, spec = manifest["metadata"], manifest["spec"]
-        generation = metadata.get("generation", 1)
-        if manifest.get("status", {}).get("observedGeneration") == generation or "deletionTimestamp" in metadata:
-            return
-        ready, reason, message = readiness(spec)
-        status = {
-            "observedGeneration": generation,
-            "revision": revision_name(metadata["name"], spec),
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True" if ready else "False",
-                    "reason": reason,
-                    "message": message,
-                    "lastTransitionTime": to_second_text(self._clock.now()),
-                    "observedGeneration": generation,
-                }
-            ],
-        }
-        ref = Ref(resource=AGENTS, namespace=metadata["namespace"], name=metadata["name"])
-        ops = (
-            expect("/metadata/uid", metadata["uid"]),
-            expect("/metadata/generation", generation),
-            add("/status", status),
-        )
+    async def reconcile(self, seen: AgentView) -> float | None:
+        status = None if seen.deleting else status_for(seen, self._clock.now())
+        if status is None:
+            return None
+        if await try_commit(self._store, _write(seen, status), self._clock) is not None:
+            ready = status["conditions"][-1]
+            log.info("agent", agent=str(seen.ref), ready=ready["status"], reason=ready["reason"])
+        return None
 
-        def landed(found: Manifest) -> bool:
-            return bool(found.get("status", {}).get("observedGeneration", 0) >= generation)
 
-        try:
-            await commit(self._store, Write(name="agent status", ref=ref, ops=ops, landed=landed), self._clock)
-        except (ConflictError, NotFoundError) as error:
-            log.info("agent status not written", agent=str(ref), error=str(error))
-            return
-        log.info("agent", agent=str(ref), ready=ready, reason=reason)
+def _write(agent: AgentView, status: dict[str, Any]) -> Write:
+    ops = (
+        expect("/metadata/uid", agent.uid),
+        expect("/metadata/generation", agent.generation),
+        add("/status", status),
+    )
+
+    def landed(found: Manifest) -> bool:
+        return all(found.get("status", {}).get(name) == value for name, value in status.items())
+
+    return Write(name="agent status", ref=agent.ref, ops=ops, landed=landed)

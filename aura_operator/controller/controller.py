@@ -1,49 +1,56 @@
-"""The controller process: one leads, watches, and reconciles; a resync does from lists what events do one by one.
+"""The controller process: one leads, and brings each object on, again and again, to what its present state calls for.
 
-Owns the process's loops. What is done about an object is tasks.py's and approvals.py's.
+Owns the process's loops and the list of its concerns: time and dispatch are here, and nothing of what is done.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import structlog
-from kubernetes.aio.client import Configuration
 
 from aura_operator.clock import Clock
-from aura_operator.controller.agents import AgentReconciler
-from aura_operator.controller.approvals import ApprovalReconciler
+from aura_operator.controller.agents import AgentReadiness
+from aura_operator.controller.approval_index import ApprovalIndex
+from aura_operator.controller.contact import Contact
+from aura_operator.controller.events import EventSource, Watch
+from aura_operator.controller.explaining import Explaining
+from aura_operator.controller.health import Health
+from aura_operator.controller.known import Known
 from aura_operator.controller.leader import Leadership
+from aura_operator.controller.orphans import Orphaning
 from aura_operator.controller.owners import Owners
+from aura_operator.controller.reconciler import VIEWS, Index, Reconciler
+from aura_operator.controller.resync import Resync, urgent
 from aura_operator.controller.schedule import Schedule
-from aura_operator.controller.tasks import TaskReconciler
-from aura_operator.controller.watching import watch
-from aura_operator.core.ownership import Owner
+from aura_operator.controller.settling import Settling
+from aura_operator.controller.ttl import TimeToLive
+from aura_operator.controller.waking import ParkedTasks, Waking, WakingByApproval
+from aura_operator.controller.withdrawing import Withdrawing
+from aura_operator.controller.work import Work
 from aura_operator.errors import NotFoundError, StoreError
-from aura_operator.store.approvals import approval_view
+from aura_operator.store.commit import get_retrying
 from aura_operator.store.events import EventRecorder
-from aura_operator.store.follow import Change, follow
-from aura_operator.store.interface import Selection, Store
-from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
-from aura_operator.store.resources import AGENTS, APPROVALS, LEASES, TASKS, Manifest, Ref, Resource
-from aura_operator.store.view import task_ref, task_view
+from aura_operator.store.follow import Change, Seen
+from aura_operator.store.interface import Store
+from aura_operator.store.leases import lease_ref
+from aura_operator.store.resources import Manifest, Ref, Resource
 
 log = structlog.get_logger()
 
 LEADER_LEASE = "aura-controller"
 RESYNC_SECONDS = 180.0
-CONTACT_SECONDS = 1.0
-# So long one object may take. In a namespace without rights, or whose admission refuses, every wait is without end.
+# The longest for one concern of one object. In a namespace without rights, or whose admission refuses, it never ends.
 PATIENCE_SECONDS = 20.0
 AGAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """How a controller runs. `namespaces` empty: all of them."""
+    """How a controller runs. `name` is unique to this life of the process. `namespaces` empty: all of them."""
 
     name: str
     pod_uid: str
@@ -52,214 +59,184 @@ class ControllerSettings:
 
 
 class Controller:
-    """One controller process; the one that leads acts."""
+    """One controller process; of several, the one that leads acts.
 
-    def __init__(self, settings: ControllerSettings, store: Store, configuration: Configuration, clock: Clock) -> None:
+    `events` is where it hears of changes: KopfEvents in production, StoreEvents over any other Store. Both are given
+    the same namespaces as the settings.
+
+        controller = Controller(settings, store, clock, StoreEvents(store, clock))
+        await controller.run(stop)
+    """
+
+    def __init__(self, settings: ControllerSettings, store: Store, clock: Clock, events: EventSource) -> None:
+        home = settings.operator_namespace
         self._settings = settings
         self._store = store
-        self._configuration = configuration
         self._clock = clock
-        self._owners = Owners(clock.boot())
-        self._schedule = Schedule(clock)
-        events = EventRecorder(store, clock, component="controller", instance=settings.name)
-        self._tasks = TaskReconciler(store, clock, self._owners, self._schedule, events, settings.operator_namespace)
-        self._approvals = ApprovalReconciler(store, clock, self._tasks, self._schedule, events)
-        self._agents = AgentReconciler(store, clock)
-        self._leadership = Leadership(
-            store, clock, lease_ref(settings.operator_namespace, LEADER_LEASE), settings.name, settings.pod_uid
+        owners = Owners(clock.boot())
+        approvals, parked = ApprovalIndex(), ParkedTasks()
+        recorder = EventRecorder(store, clock, component="controller", instance=settings.name)
+        self._contact = Contact(store, clock, owners, home)
+        reconcilers: tuple[Reconciler[Any], ...] = (
+            Orphaning(store, clock, owners, recorder, operator_namespace=home),
+            WakingByApproval(store, clock, parked),
+            Waking(store, clock, approvals),
+            Settling(store, clock, approvals, recorder),
+            Withdrawing(store, clock, approvals),
+            Explaining(store, clock, owners),
+            TimeToLive(store, clock),
+            AgentReadiness(store, clock),
         )
-        self._known: dict[str, Ref] = {}  # tasks by uid
-        self._taking: dict[Owner, asyncio.Task[None]] = {}  # owners proven dead, whose tasks are being taken
+        indexes: tuple[Index[Any], ...] = (self._contact, approvals, parked)
+        self._reconcilers: dict[Resource, list[Reconciler[Any]]] = defaultdict(list)
+        for reconciler in reconcilers:
+            self._reconcilers[reconciler.resource].append(reconciler)
+        self._indexes: dict[Resource, list[Index[Any]]] = defaultdict(list)
+        for index in indexes:
+            self._indexes[index.resource].append(index)
+        self._leadership = Leadership(
+            store, clock, lease_ref(home, LEADER_LEASE), holder=settings.name, pod_uid=settings.pod_uid
+        )
+        self._known = Known()
+        self._schedule = Schedule(clock)
+        self._work = Work(self._look)
+        self._watch = Watch(events, clock)
+        self._resync = Resync(
+            store, clock, self._known, namespaces=settings.namespaces, listed=self._listed, missing=self._work.later
+        )
+        self._health = Health(clock, self._watch, self._contact, self._resync, self._known)
 
     @property
     def leading(self) -> bool:
         return self._leadership.leading
 
-    async def run(self, stop: asyncio.Event, on_start: Callable[[], None]) -> None:
-        """Controls until `stop` is set. `on_start` is called whenever kopf has taken the signals for itself."""
+    def not_ready(self) -> str | None:
+        """Why this controller couldn't do its part now, None if it could. One that doesn't lead is ready too."""
+        return self._health.not_ready()
+
+    def unhealthy(self) -> str | None:
+        """Why only a restart would help, None while there is hope. An API server that is down is no reason."""
+        return self._health.unhealthy()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Controls until `stop` is set, then lets another lead at once."""
         log.info("controller started", name=self._settings.name)
         async with asyncio.TaskGroup() as group:
             loops = [
-                group.create_task(self._leadership.keep()),
-                group.create_task(self._follow_leases()),
-                group.create_task(self._keep_contact()),
-                group.create_task(self._schedule.run(self._look)),
-                group.create_task(self._resync_now_and_then()),
-                group.create_task(
-                    watch(
-                        self._configuration,
-                        self._settings.namespaces,
-                        self._clock,
-                        handlers={
-                            AGENTS: self._agent_event,
-                            APPROVALS: self._approval_event,
-                            TASKS: self._task_event,
-                        },
-                        on_start=on_start,
-                    )
-                ),
+                group.create_task(loop)
+                for loop in (
+                    self._leadership.keep(),
+                    self._contact.run(self._work.soon),
+                    self._schedule.run(self._work.soon),
+                    self._work.run(),
+                    self._resync_now_and_then(),
+                    self._watch.run(tuple(VIEWS), self._heard),
+                )
             ]
             await stop.wait()
-            for loop in [*loops, *self._taking.values()]:
+            for loop in loops:
                 loop.cancel()
         await self._leadership.give_up()
 
-    async def _task_event(self, manifest: Manifest, gone: bool) -> None:
-        task = task_view(manifest)
-        if gone:
-            self._known.pop(task.uid, None)
-            self._tasks.gone(task.uid, task.ref)
-            return
-        self._known[task.uid] = task.ref
-        if self.leading:
-            await self._guarded(task.ref, lambda: self._tasks.reconcile(task))
-        elif task.owner is not None:  # so that a new leader knows since when an owner shows no sign
-            self._owners.runs(task.uid, task.ref, task.owner, self._clock.boot())
+    def _heard(self, resource: Resource, seen: Seen) -> None:
+        """An event. Whoever doesn't lead remembers it only."""
+        try:
+            metadata = seen.object["metadata"]
+            ref = Ref(resource=resource, namespace=metadata["namespace"], name=metadata["name"])
+            if seen.change is Change.GONE:
+                self._gone(ref, metadata["uid"])
+                return
+            predecessor = self._known.told(ref, seen.object, self._clock.boot())
+            self._work.soon(ref, self._taken_in(ref, seen.object, predecessor))
+        except Exception:
+            log.exception("a fault of this operator; please report it", event=seen.change.value)
 
-    async def _approval_event(self, manifest: Manifest, gone: bool) -> None:
-        approval = approval_view(manifest)
-        if gone:
-            self._approvals.gone(approval.ref, approval.request.task)
-            # Whoever still waits for it asks again.
-            self._schedule.at(task_ref(approval.ref.namespace, approval.request.task), self._clock.now())
-        elif self.leading:
-            await self._guarded(approval.ref, lambda: self._approvals.reconcile(approval))
-
-    async def _agent_event(self, manifest: Manifest, gone: bool) -> None:
-        if self.leading and not gone:
+    def _listed(self, resource: Resource, manifest: Manifest, began: float) -> Ref | None:
+        try:
             metadata = manifest["metadata"]
-            ref = Ref(resource=AGENTS, namespace=metadata["namespace"], name=metadata["name"])
-            await self._guarded(ref, lambda: self._agents.reconcile(manifest))
+            ref = Ref(resource=resource, namespace=metadata["namespace"], name=metadata["name"])
+            view = self._taken_in(ref, manifest, self._known.listed(ref, manifest, began))
+        except Exception:
+            log.exception("a fault of this operator; please report it", resource=resource.plural)
+            return None
+        if urgent(view):
+            self._work.soon(ref, view)
+        else:
+            self._work.later(ref, view)
+        return ref
 
-    async def _look(self, ref: Ref) -> None:
-        """A time has come for an object."""
+    def _taken_in(self, ref: Ref, manifest: Manifest, predecessor: str | None) -> Any:
+        """The view of an object that is there, which all indexes know now."""
+        if predecessor is not None:
+            self._forget(ref, predecessor)
+        view = VIEWS[ref.resource](manifest)
+        for index in self._indexes[ref.resource]:
+            index.seen(view)
+        return view
+
+    def _gone(self, ref: Ref, uid: str) -> None:
+        if self._known.gone(ref, uid):
+            self._schedule.at(ref, None)
+            self._forget(ref, uid)
+
+    def _forget(self, ref: Ref, uid: str) -> None:
+        for index in self._indexes[ref.resource]:
+            for concerned in index.gone(ref, uid):
+                self._work.soon(concerned)
+
+    async def _look(self, ref: Ref, seen: Any) -> None:
+        """Lets all concerns look at an object, side by side; notes when to look again."""
         if not self.leading:
-            return  # whoever leads has it in its own schedule; a resync follows if that will be us
-        look = self._tasks.look if ref.resource == TASKS else self._approvals.look
-        await self._guarded(ref, lambda: look(ref))
+            return  # whoever leads does it; if that is us one day, we begin with a resync
+        view = seen if seen is not None else await self._read(ref)
+        if view is None:
+            return
+        times = await asyncio.gather(
+            *(self._reconciled(reconciler, ref, view) for reconciler in self._reconcilers[ref.resource])
+        )
+        self._schedule.at(ref, min((time for time in times if time is not None), default=None))
 
-    async def _guarded(self, ref: Ref, act: Callable[[], Awaitable[None]]) -> None:
-        """One object's trouble is logged and tried again later; it never holds up the others."""
+    async def _read(self, ref: Ref) -> Any:
+        """The object as it is now; None if it is gone, or can't be read."""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await act()
+                manifest = await get_retrying(self._store, ref, self._clock)
+            known = self._known.uid(ref)
+            predecessor = known if known != manifest["metadata"]["uid"] else None
+            return self._taken_in(ref, manifest, predecessor)
+        except NotFoundError:
+            known = self._known.uid(ref)
+            if known is not None:
+                self._gone(ref, known)
         except (StoreError, TimeoutError) as error:
-            why = (
-                str(error)
-                or f"not done within {PATIENCE_SECONDS:g} s; an earlier line says what the API server answers"
-            )
-            log.warning("not reconciled", object=str(ref), error=why)
-            if ref.resource in (TASKS, APPROVALS):
-                self._schedule.at(ref, self._clock.now() + AGAIN_SECONDS)
+            log.warning("not read", object=str(ref), error=_words(error))
+            self._schedule.at(ref, self._clock.now() + AGAIN_SECONDS)
         except Exception:
             log.exception("a fault of this operator; please report it", object=str(ref))
+        return None
 
-    async def _follow_leases(self) -> None:
-        """A restarted container shows at once: its Lease has another incarnation."""
-        selection = Selection(resource=LEASES, namespace=self._settings.operator_namespace, labels=WORKER_SELECTOR)
-        async for seen in follow(self._store, selection, self._clock):
-            if seen.change is Change.SYNCED:
-                continue
-            worker: str = seen.object["metadata"]["name"]
-            if seen.change is Change.GONE:
-                self._owners.lease_gone(worker)
-                continue
-            self._owners.lease(seen.object, self._clock.boot())
-            await self._check(self._owners.of_worker(worker))
-
-    async def _keep_contact(self) -> None:
-        """Looks at all Leases every second: that is what "uninterrupted contact" means here."""
-        selection = Selection(resource=LEASES, namespace=self._settings.operator_namespace, labels=WORKER_SELECTOR)
-        while True:
-            try:
-                page = await self._store.list(selection)
-            except StoreError as error:
-                log.debug("no contact", error=str(error))
-            else:
-                now = self._clock.boot()
-                self._owners.contact(now)
-                for lease in page.items:
-                    self._owners.lease(lease, now)
-                await self._check(self._owners.all())
-            await self._clock.sleep(CONTACT_SECONDS)
-
-    async def _check(self, owners: list[Owner]) -> None:
-        if not self.leading:
-            return
-        for owner in owners:
-            proof = self._owners.proof(owner, self._clock.boot())
-            if proof is not None and owner not in self._taking:
-                ref = lease_ref(self._settings.operator_namespace, owner.worker)
-                # On its own: whoever calls this keeps the contact on which all proofs rest.
-                taking = asyncio.create_task(self._guarded(ref, partial(self._tasks.orphaned, owner, proof)))
-                self._taking[owner] = taking
-                taking.add_done_callback(partial(self._taken, owner))
-
-    def _taken(self, owner: Owner, _: asyncio.Task[None]) -> None:
-        self._taking.pop(owner, None)
+    async def _reconciled(self, reconciler: Reconciler[Any], ref: Ref, view: Any) -> float | None:
+        """One concern's trouble with one object is logged and tried again; it never holds up the others."""
+        concern = type(reconciler).__name__
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return await reconciler.reconcile(view)
+        except (StoreError, TimeoutError) as error:
+            log.warning("not reconciled", concern=concern, object=str(ref), error=_words(error))
+            return self._clock.now() + AGAIN_SECONDS
+        except Exception:
+            log.exception("a fault of this operator; please report it", concern=concern, object=str(ref))
+            return None
 
     async def _resync_now_and_then(self) -> None:
         while True:
-            try:
-                async with asyncio.timeout(RESYNC_SECONDS):
-                    await self._leadership.gained.wait()
-            except TimeoutError:
-                pass
-            self._leadership.gained.clear()
+            await self._leadership.gained.wait(RESYNC_SECONDS)
             if self.leading:
-                await self._resync()
+                for ref in self._contact.left_behind():
+                    self._work.soon(ref)
+                await self._resync.run()
+            self._resync.turned()
 
-    async def _resync(self) -> None:
-        """Does for all objects what their events would have done; what disappeared unseen is forgotten."""
-        started = self._clock.boot()
-        listed: set[str] = set()
-        namespaces = self._settings.namespaces or (None,)
-        whole = await asyncio.gather(*(self._resync_of(namespace, listed) for namespace in namespaces))
-        if all(whole):
-            for uid in [uid for uid in self._known if uid not in listed]:
-                await self._forget(uid)
-        log.info("resynced", tasks=len(listed), seconds=round(self._clock.boot() - started, 3))
 
-    async def _resync_of(self, namespace: str | None, listed: set[str]) -> bool:
-        """The same for one namespace; False if it can't be listed now, which holds up no other."""
-        try:
-            async for manifest in self._all(AGENTS, namespace):
-                await self._agent_event(manifest, False)
-            async for manifest in self._all(APPROVALS, namespace):
-                await self._approval_event(manifest, False)
-            async for manifest in self._all(TASKS, namespace):
-                listed.add(manifest["metadata"]["uid"])
-                await self._task_event(manifest, False)
-        except StoreError as error:
-            log.warning("not resynced", namespace=namespace, error=str(error))
-            return False
-        except Exception:
-            log.exception("a fault of this operator; please report it", namespace=namespace)
-            return False
-        return True
-
-    async def _forget(self, uid: str) -> None:
-        """A task that a list didn't show: created since, or gone without an event (seen after API outages)."""
-        ref = self._known[uid]
-        try:
-            found = await self._store.get(ref)
-            if found["metadata"]["uid"] == uid:
-                return
-        except NotFoundError:
-            log.debug("a task is gone, and no event said so", task=str(ref))
-        except StoreError as error:
-            log.warning("can't tell whether a task is gone", task=str(ref), error=str(error))
-            return
-        self._known.pop(uid, None)
-        self._tasks.gone(uid, ref)
-
-    async def _all(self, resource: Resource, namespace: str | None) -> AsyncIterator[Manifest]:
-        selection = Selection(resource=resource, namespace=namespace)
-        continue_token: str | None = None
-        while True:
-            page = await self._store.list(selection, continue_token=continue_token)
-            for item in page.items:
-                yield item
-            continue_token = page.continue_token
-            if continue_token is None:
-                return
+def _words(error: StoreError | TimeoutError) -> str:
+    return str(error) or f"not done within {PATIENCE_SECONDS:g} s; an earlier line says what the API server answers"

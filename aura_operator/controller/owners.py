@@ -1,6 +1,6 @@
 """The owners of running tasks, and what this observer knows of their lives. Owns the observer's own clock on Leases.
 
-Must not write; tasks.py does.
+Must not write; orphans.py does.
 """
 
 from __future__ import annotations

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
-from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from aura_operator.auto_reset import AutoResetEvent
 from aura_operator.clock import Clock
 from aura_operator.store.resources import Ref
 
-AT_ONCE = 32  # of one namespace
 LONGEST_PAUSE_SECONDS = 60.0
 
 
@@ -25,7 +22,7 @@ class Schedule:
         self._wake = AutoResetEvent()
 
     def at(self, ref: Ref, due: float | None) -> None:
-        """Looks at the object at `due` (None: not by itself); replaces what was said before."""
+        """Makes the object due at `due` (None: not by itself); replaces what was said before."""
         key = str(ref)
         if due is None:
             self._due.pop(key, None)
@@ -34,23 +31,13 @@ class Schedule:
             heapq.heappush(self._heap, (due, key, ref))
             self._wake.set()
 
-    async def run(self, look: Callable[[Ref], Awaitable[None]]) -> None:
-        """Calls `look` for each object that becomes due, for ever; `look` raises nothing.
-
-        A namespace in which looks don't end, since rights are missing there, holds up no other.
-        """
-        some_at_once: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
-
-        async def one(ref: Ref) -> None:
-            async with some_at_once[ref.namespace]:
-                await look(ref)
-
-        async with asyncio.TaskGroup() as group:
-            while True:
-                for ref in self._take_due():
-                    group.create_task(one(ref))
-                pause = self._heap[0][0] - self._clock.now() if self._heap else LONGEST_PAUSE_SECONDS
-                await self._wake.wait(max(0.0, min(pause, LONGEST_PAUSE_SECONDS)))
+    async def run(self, look: Callable[[Ref], None]) -> None:
+        """Calls `look` for each object that becomes due, for ever."""
+        while True:
+            for ref in self._take_due():
+                look(ref)
+            pause = self._heap[0][0] - self._clock.now() if self._heap else LONGEST_PAUSE_SECONDS
+            await self._wake.wait(max(0.0, min(pause, LONGEST_PAUSE_SECONDS)))
 
     def _take_due(self) -> list[Ref]:
         now = self._clock.now()

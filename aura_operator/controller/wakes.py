@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from aura_operator.core.approvals import judge
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind
-from aura_operator.store.approvals import PENDING
+from aura_operator.store.approvals import PENDING, ApprovalView
 from aura_operator.store.task_fields import Wait
 from aura_operator.store.view import TaskView
 
@@ -53,14 +54,14 @@ def unpaused(seen: Gathered) -> WakeUp | None:
 
 def decided(seen: Gathered) -> WakeUp | None:
     def ended(wait: Wait) -> bool:
-        return wait.kind is WaitKind.APPROVAL and seen.approvals.get(wait.name, PENDING) != PENDING
+        return wait.kind.of_people and seen.approvals.get(wait.name, PENDING) != PENDING
 
     return _first(seen, ended, "woken: {name} was decided")
 
 
 def due(seen: Gathered) -> WakeUp | None:
     def over(wait: Wait) -> bool:
-        return wait.kind is WaitKind.TIMER and wait.until is not None and wait.until <= seen.now
+        return wait.kind.by_clock and wait.until is not None and wait.until <= seen.now
 
     return _first(seen, over, "woken: {name} is over")
 
@@ -68,7 +69,7 @@ def due(seen: Gathered) -> WakeUp | None:
 def steered(seen: Gathered) -> WakeUp | None:
     if len(seen.task.steering) <= seen.task.steering_consumed:
         return None
-    return _first(seen, lambda wait: wait.kind is WaitKind.TIMER, "woken: there is a message for it")
+    return _first(seen, lambda wait: wait.kind.by_clock, "woken: there is a message for it")
 
 
 CHECKS: tuple[Callable[[Gathered], WakeUp | None], ...] = (cancelled, expired, unpaused, decided, due, steered)
@@ -83,10 +84,18 @@ def wake_for(seen: Gathered) -> WakeUp | None:
 
 def look_again_at(task: TaskView) -> float | None:
     """When something about a parked task happens by itself (Unix seconds); approvals have times of their own."""
-    times = [wait.until for wait in task.waiting_for if wait.kind is WaitKind.TIMER and wait.until is not None]
+    times = [wait.until for wait in task.waiting_for if wait.kind.by_clock and wait.until is not None]
     if task.deadline is not None:
         times.append(task.deadline)
     return min(times, default=None)
+
+
+def verdict_on(approval: ApprovalView, now: float) -> str | None:
+    """How an approval ended, or ends now by its votes or the clock, settled or not; None while it is open."""
+    if approval.phase != PENDING:
+        return approval.phase
+    decision = judge(approval.terms, approval.votes, now)
+    return decision.verdict.value if decision is not None else None
 
 
 def _any(seen: Gathered, why: str) -> WakeUp | None:

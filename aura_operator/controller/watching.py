@@ -1,4 +1,4 @@
-"""The kopf operator, embedded: tells objects to reconcilers as events. Owns kopf's settings.
+"""The kopf operator, embedded, as a source of events. Owns kopf's settings.
 
 kopf only watches here: it writes nothing, adds no finalizers or annotations, and lives as a coroutine of ours.
 """
@@ -6,22 +6,73 @@ kopf only watches here: it writes nothing, adds no finalizers or annotations, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import kopf
-import structlog
 from kubernetes.aio.client import Configuration
 
-from aura_operator.clock import Clock
-from aura_operator.store.resources import Manifest, Resource
+from aura_operator.controller.events import Tell
+from aura_operator.store.follow import Change, Seen
+from aura_operator.store.resources import Resource
 
-log = structlog.get_logger()
 
-Handler = Callable[[Manifest, bool], Awaitable[None]]
-"""Takes an object and whether it is gone."""
+class KopfEvents:
+    """An EventSource over kopf. `namespaces` empty: all of them.
 
-RESTART_SECONDS = 2.0
+    `on_start` is called after each start of kopf, which takes SIGTERM and SIGINT for itself then. SYNCED says here
+    that kopf has begun; it may still be listing.
+    """
+
+    def __init__(
+        self, configuration: Configuration, namespaces: Sequence[str], *, on_start: Callable[[], None]
+    ) -> None:
+        self._configuration = configuration
+        self._namespaces = tuple(namespaces)
+        self._on_start = on_start
+
+    async def run(self, resources: Sequence[Resource], tell: Tell) -> None:
+        stop, ready = asyncio.Event(), asyncio.Event()
+
+        async def begun() -> None:
+            await ready.wait()
+            self._on_start()
+            for resource in resources:
+                tell(resource, Seen(change=Change.SYNCED))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                beginning = group.create_task(begun())
+                await kopf.operator(
+                    registry=self._registry(resources, tell),
+                    settings=_settings(),
+                    clusterwide=not self._namespaces,
+                    namespaces=self._namespaces,
+                    stop_flag=stop,
+                    ready_flag=ready,
+                )
+                beginning.cancel()
+        finally:
+            stop.set()
+
+    def _registry(self, resources: Sequence[Resource], tell: Tell) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+        configuration = self._configuration
+
+        async def login(**_: Any) -> kopf.ConnectionInfo:
+            header = await configuration.get_api_key_with_prefix("BearerToken")
+            return kopf.ConnectionInfo(
+                server=configuration.host,
+                ca_path=configuration.ssl_ca_cert,
+                certificate_path=configuration.cert_file,
+                private_key_path=configuration.key_file,
+                token=header.split(None, 1)[1] if header else None,
+            )
+
+        kopf.on.login(registry=registry)(login)
+        for resource in resources:
+            _on_event(registry, resource, tell)
+        return registry
 
 
 class _EndlessBackoff:
@@ -31,45 +82,6 @@ class _EndlessBackoff:
         yield from (0.5, 1.0)
         while True:
             yield 2.0
-
-
-async def watch(
-    configuration: Configuration,
-    namespaces: tuple[str, ...],
-    clock: Clock,
-    *,
-    handlers: Mapping[Resource, Handler],
-    on_start: Callable[[], None],
-) -> None:
-    """Runs kopf for ever; starts it anew if it ends by itself. `on_start` is called after each start: kopf takes
-    SIGTERM and SIGINT for itself then."""
-    while True:
-        stop = asyncio.Event()
-        ready = asyncio.Event()
-        try:
-            async with asyncio.TaskGroup() as group:
-                waiting = group.create_task(_when(ready, on_start))
-                await kopf.operator(
-                    registry=_registry(configuration, handlers),
-                    settings=_settings(),
-                    clusterwide=not namespaces,
-                    namespaces=namespaces,
-                    stop_flag=stop,
-                    ready_flag=ready,
-                )
-                waiting.cancel()
-            log.warning("the watch ended by itself; starting it anew")
-        except asyncio.CancelledError:
-            stop.set()
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever ended it, the controller must see events again
-            log.error("the watch failed; starting it anew", error=repr(error))
-        await clock.sleep(RESTART_SECONDS)
-
-
-async def _when(ready: asyncio.Event, on_start: Callable[[], None]) -> None:
-    await ready.wait()
-    on_start()
 
 
 def _settings() -> kopf.OperatorSettings:
@@ -84,28 +96,10 @@ def _settings() -> kopf.OperatorSettings:
     return settings
 
 
-def _registry(configuration: Configuration, handlers: Mapping[Resource, Handler]) -> kopf.OperatorRegistry:
-    registry = kopf.OperatorRegistry()
-
-    async def login(**_: Any) -> kopf.ConnectionInfo:
-        header = await configuration.get_api_key_with_prefix("BearerToken")
-        return kopf.ConnectionInfo(
-            server=configuration.host,
-            ca_path=configuration.ssl_ca_cert,
-            certificate_path=configuration.cert_file,
-            private_key_path=configuration.key_file,
-            token=header.split(None, 1)[1] if header else None,
-        )
-
-    kopf.on.login(registry=registry)(login)
-    for resource, handler in handlers.items():
-        _on_event(registry, resource, handler)
-    return registry
-
-
-def _on_event(registry: kopf.OperatorRegistry, resource: Resource, handler: Handler) -> None:
+def _on_event(registry: kopf.OperatorRegistry, resource: Resource, tell: Tell) -> None:
     async def seen(event: Any, **_: Any) -> None:
         manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **event["object"]}
-        await handler(manifest, event["type"] == "DELETED")
+        change = Change.GONE if event["type"] == "DELETED" else Change.SET
+        tell(resource, Seen(change=change, object=manifest))
 
     kopf.on.event(resource.group, resource.version, resource.plural, registry=registry, id=resource.plural)(seen)

@@ -15,7 +15,8 @@ PENDING = "Pending"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalView:
-    """What an AuraApproval says. `phase` is Pending or the text of a Verdict; `decided_at` in Unix seconds."""
+    """What an AuraApproval says. `phase` is Pending or the text of a Verdict; `decided_at` in Unix seconds;
+    `votes_shown` is the count that the status shows."""
 
     manifest: Manifest
     ref: Ref
@@ -27,6 +28,7 @@ class ApprovalView:
     reason: str
     choice: Choice | None
     decided_at: float | None
+    votes_shown: str | None
 
     @property
     def count(self) -> str:
@@ -70,4 +72,5 @@ def approval_view(manifest: Manifest) -> ApprovalView:
         reason=status.get("reason", ""),
         choice=Choice(status["choice"]) if "choice" in status else None,
         decided_at=from_text(status["decidedAt"]) if "decidedAt" in status else None,
+        votes_shown=status.get("votes"),
     )

@@ -56,6 +56,18 @@ async def commit(store: Store, write: Write, clock: Clock) -> Manifest:
             await delay.wait(error)
 
 
+async def try_commit(store: Store, write: Write, clock: Clock) -> Manifest | None:
+    """The same where coming too late is no fault: None, and a line in the log, if the object has moved on or is gone.
+
+    Raises ContentRejectedError.
+    """
+    try:
+        return await commit(store, write, clock)
+    except (ConflictError, NotFoundError) as error:
+        log.info("not written", write=write.name, object=str(write.ref), why=str(error))
+        return None
+
+
 async def get_retrying(store: Store, ref: Ref, clock: Clock) -> Manifest:
     """A quorum read that waits out outages. Raises NotFoundError."""
     delay = Backoff(clock)

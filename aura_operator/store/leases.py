@@ -1,6 +1,6 @@
-"""Leases as Kubernetes writes them: taking, renewing and reading one. Owns the object's form.
+"""Leases as Kubernetes writes them: the patches that take and renew one, and reading one. Owns the object's form.
 
-Who may take one, and what a lost one means, is the worker's and the controller's part.
+Not here: sending them (lease_holder.py), who may take one, and what a lost one means.
 """
 
 from __future__ import annotations

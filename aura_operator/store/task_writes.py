@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from aura_operator.core.entries import Proof
 from aura_operator.core.instants import to_second_text
@@ -187,7 +187,22 @@ def finish(
     return Write(name="finish", ref=owned.ref, ops=ops, landed=_has_head(owned.epoch, delta.head))
 
 
-def fire(task: TaskView, name: str, *, fields: StatusFields) -> Write | None:
+class Awaiting(Protocol):
+    """What `fire` needs of a task: a TaskView has it, and so has what little is kept of thousands that are parked."""
+
+    @property
+    def ref(self) -> Ref: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def phase(self) -> Phase: ...
+    @property
+    def waiting_for(self) -> Sequence[Wait]: ...
+    @property
+    def fired(self) -> Sequence[str]: ...
+
+
+def fire(task: Awaiting, name: str, *, fields: StatusFields) -> Write | None:
     """Says that something has come that the task waits for, and wakes it; None if it doesn't wait for that any more."""
     position = next((index for index, wait in enumerate(task.waiting_for) if wait.name == name), None)
     if position is None or name in task.fired or task.phase not in (Phase.WAITING, Phase.PENDING):

@@ -16,7 +16,16 @@ from aura_operator.core.journal import GENESIS
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.ownership import Owner
 from aura_operator.store.resources import TASKS, Manifest, Ref
-from aura_operator.store.task_fields import JournalView, LastEnd, Wait, journal_of, last_end_of, owner_of, waits_of
+from aura_operator.store.task_fields import (
+    ConditionFields,
+    JournalView,
+    LastEnd,
+    Wait,
+    journal_of,
+    last_end_of,
+    owner_of,
+    waits_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +35,7 @@ class TaskView:
     manifest: Manifest
     ref: Ref
     uid: str
+    created_at: float
     deleting: bool
     agent: str
     user_input: str
@@ -36,7 +46,10 @@ class TaskView:
     steering_consumed: int
     priority: int
     active_deadline_seconds: float | None
+    ttl_seconds: float | None
     phase: Phase
+    summary: str
+    conditions: tuple[ConditionFields, ...]
     epoch: int
     run: str
     revision: str
@@ -74,6 +87,7 @@ def task_view(manifest: Manifest) -> TaskView:
         manifest=manifest,
         ref=task_ref(metadata["namespace"], metadata["name"]),
         uid=metadata["uid"],
+        created_at=from_text(metadata["creationTimestamp"]),
         deleting="deletionTimestamp" in metadata,
         agent=spec["agentRef"]["name"],
         user_input=spec["input"],
@@ -84,7 +98,10 @@ def task_view(manifest: Manifest) -> TaskView:
         steering_consumed=status.get("steering", {}).get("consumed", 0),
         priority=spec.get("priority", 0),
         active_deadline_seconds=spec.get("activeDeadlineSeconds"),
+        ttl_seconds=spec.get("ttlSecondsAfterFinished"),
         phase=Phase(status.get("phase", Phase.PENDING.value)),
+        summary=status.get("summary", ""),
+        conditions=tuple(status.get("conditions", ())),
         epoch=status.get("epoch", 0),
         run=status.get("run", ""),
         revision=status.get("agentRevision", ""),

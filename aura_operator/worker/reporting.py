@@ -15,8 +15,9 @@ from aura_operator.core.instants import to_second_text
 from aura_operator.core.lifecycle import Phase
 from aura_operator.core.state import TaskState
 from aura_operator.core.text import dumps
+from aura_operator.store.conditions import Condition, conditions_of, going_on, updated
 from aura_operator.store.resources import Manifest
-from aura_operator.store.task_fields import ConditionFields, StatusFields, journal_facts
+from aura_operator.store.task_fields import StatusFields, journal_facts
 
 SUMMARY_LIMIT = 1000
 
@@ -42,11 +43,11 @@ def parked(state: TaskState, waits: Sequence[Await], *, task: Manifest, approver
     """The fields of a task that parks. `approvers` says in words who may decide."""
     wait = _foremost(waits)
     told = _WORDS[wait.reason](state, wait, approvers)
-    parked = (True, wait.reason, told.message)
+    condition = Condition(type="Parked", holds=True, reason=wait.reason, message=told.message)
     return {
         **journal_facts(state, now),
         "summary": _cut(told.summary),
-        "conditions": _conditions(task, now, parked=parked),
+        "conditions": updated(conditions_of(task), condition, now=now),
     }
 
 
@@ -149,10 +150,10 @@ def decide_command(approval: str, **content: str) -> str:
 
 def claimed(task: Manifest, now: float) -> StatusFields:
     """The fields that a claim sets: whatever it was parked for, it isn't any more."""
-    conditions = task.get("status", {}).get("conditions")
-    if not conditions:
+    before = conditions_of(task)
+    if not before:
         return {"summary": "claimed"}
-    return {"summary": "claimed", "conditions": _conditions(task, now, parked=(False, "Running", ""))}
+    return {"summary": "claimed", "conditions": updated(before, *going_on(before, "Running"), now=now)}
 
 
 def finished(state: TaskState, entry: Finished, *, task: Manifest) -> StatusFields:
@@ -171,41 +172,18 @@ def _ended(entry: Finished, unresolved: list[tuple[str, int]], task: Manifest) -
     names = ", ".join(f"{tool} (call {call})" for tool, call in unresolved)
     warning = f"; UNRESOLVED, may have happened: {names}" if names else ""
     message = (entry.message or "the model gave its final answer") + warning
+    before = conditions_of(task)
     return {
         "reason": entry.reason,
         "summary": _cut(("done" if succeeded else f"{entry.reason}: {entry.message}") + warning),
-        "conditions": _conditions(
-            task,
-            entry.at,
-            parked=(False, "Finished", ""),
-            complete=(succeeded, entry.reason, message),
-            failed=(entry.phase is Phase.FAILED, entry.reason, message),
+        "conditions": updated(
+            before,
+            Condition(type="Complete", holds=succeeded, reason=entry.reason, message=message),
+            Condition(type="Failed", holds=entry.phase is Phase.FAILED, reason=entry.reason, message=message),
+            *going_on(before, "Finished"),
+            now=entry.at,
         ),
     }
-
-
-Condition = tuple[bool, str, str]
-
-
-def _conditions(
-    task: Manifest, now: float, *, parked: Condition, complete: Condition | None = None, failed: Condition | None = None
-) -> list[ConditionFields]:
-    """All conditions; lastTransitionTime moves only where the status does."""
-    before: dict[str, ConditionFields] = {item["type"]: item for item in task.get("status", {}).get("conditions", ())}
-    result: list[ConditionFields] = []
-    for kind, wanted in (("Complete", complete), ("Failed", failed), ("Parked", parked)):
-        if wanted is None:
-            if kind in before:
-                result.append(before[kind])
-            continue
-        holds, reason, message = wanted
-        status = "True" if holds else "False"
-        same = kind in before and before[kind]["status"] == status
-        since = before[kind]["lastTransitionTime"] if same else to_second_text(now)
-        result.append(
-            {"type": kind, "status": status, "reason": reason, "message": message[:4000], "lastTransitionTime": since}
-        )
-    return result
 
 
 def _cut(text: str) -> str:

@@ -19,10 +19,8 @@ from aura_operator.agent.models.conversation import Conversation
 from aura_operator.agent.models.turn import ModelTurn
 from aura_operator.agent.specs import ToolOutcome, ToolSpec
 from aura_operator.api.agent import AgentSpec
-from aura_operator.controller.approvals import ApprovalReconciler
-from aura_operator.controller.owners import Owners
-from aura_operator.controller.schedule import Schedule
-from aura_operator.controller.tasks import TaskReconciler
+from aura_operator.controller.controller import Controller, ControllerSettings
+from aura_operator.controller.events import StoreEvents
 from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Usage
 from aura_operator.core.limits import Limits
@@ -32,8 +30,8 @@ from aura_operator.store.approvals import PENDING, approval_view
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.follow import Change, follow
 from aura_operator.store.interface import Selection, add
-from aura_operator.store.leases import WORKER_SELECTOR, lease_ref
-from aura_operator.store.resources import APPROVALS, LEASES, TASKS, Manifest, Ref, new
+from aura_operator.store.leases import lease_ref
+from aura_operator.store.resources import APPROVALS, TASKS, Manifest, new
 from aura_operator.store.view import TaskView, task_ref, task_view
 from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.faulty import Call, FaultyStore
@@ -78,11 +76,12 @@ class World:
         self.answering = True
         self.limits = Limits(recoveries=recoveries)
         self.lives = 0
-        self._owners = Owners(self.clock.boot())
-        self._schedule = Schedule(self.clock)
-        events = EventRecorder(self.memory, self.clock, component="controller", instance="c")
-        self._tasks = TaskReconciler(self.memory, self.clock, self._owners, self._schedule, events, HOME)
-        self._approvals = ApprovalReconciler(self.memory, self.clock, self._tasks, self._schedule, events)
+        self._controller = Controller(
+            ControllerSettings(name="c", pod_uid="pod-c", operator_namespace=HOME),
+            self.memory,
+            self.clock,
+            StoreEvents(self.memory, self.clock),
+        )
 
     async def create(self, **spec: Any) -> TaskView:
         body = {"agentRef": {"name": "sre"}, "input": "go", **spec}
@@ -109,48 +108,17 @@ class World:
     @asynccontextmanager
     async def controlled(self) -> AsyncIterator[None]:
         """With the controller running, and a person who answers what is asked."""
+        stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            loops = [
-                group.create_task(work)
-                for work in (self._keep_contact(), self._leases(), self._task_events(), self._approval_events())
-            ]
-            loops.append(group.create_task(self._schedule.run(self._look)))
+            group.create_task(self._controller.run(stop))
+            answering = group.create_task(self._answers())
             yield
-            for loop in loops:
-                loop.cancel()
+            stop.set()
+            answering.cancel()
 
-    # The controller, without kopf: the same reconcilers, told by follow().
-
-    async def _keep_contact(self) -> None:
-        while True:
-            self._owners.contact(self.clock.boot())
-            for owner in self._owners.all():
-                proof = self._owners.proof(owner, self.clock.boot())
-                if proof is not None:
-                    await self._tasks.orphaned(owner, proof)
-            await self.clock.sleep(1.0)
-
-    async def _leases(self) -> None:
-        selection = Selection(resource=LEASES, namespace=HOME, labels=WORKER_SELECTOR)
-        async for seen in follow(self.memory, selection, self.clock):
-            if seen.change is Change.SET:
-                self._owners.lease(seen.object, self.clock.boot())
-                for owner in self._owners.of_worker(seen.object["metadata"]["name"]):
-                    proof = self._owners.proof(owner, self.clock.boot())
-                    if proof is not None:
-                        await self._tasks.orphaned(owner, proof)
-            elif seen.change is Change.GONE:
-                self._owners.lease_gone(seen.object["metadata"]["name"])
-
-    async def _task_events(self) -> None:
-        async for seen in follow(self.memory, Selection(resource=TASKS), self.clock):
-            if seen.change is Change.SET:
-                await self._tasks.reconcile(task_view(seen.object))
-
-    async def _approval_events(self) -> None:
+    async def _answers(self) -> None:
         async for seen in follow(self.memory, Selection(resource=APPROVALS), self.clock):
             if seen.change is Change.SET:
-                await self._approvals.reconcile(approval_view(seen.object))
                 await self._answer(seen.object)
 
     async def _answer(self, manifest: Manifest) -> None:
@@ -161,9 +129,6 @@ class World:
         if view.request.kind.value == "InDoubt":
             vote["choice"] = self.choice
         await self.memory.patch(view.ref, [add("/spec/decision", vote)])
-
-    async def _look(self, ref: Ref) -> None:
-        await (self._tasks.look(ref) if ref.resource == TASKS else self._approvals.look(ref))
 
     # Workers
 

@@ -1,0 +1,117 @@
+"""Says of a task that nobody owns why it isn't run: paused, or why no worker takes it. Writes summary and condition.
+
+Owns the checks; each says a sentence or nothing, and the first that applies counts. Starts nothing and moves no phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aura_operator.clock import Clock
+from aura_operator.controller.owners import Owners
+from aura_operator.core import codec
+from aura_operator.core.lifecycle import Desired, Phase
+from aura_operator.store.commit import try_commit
+from aura_operator.store.conditions import Condition, holds, updated
+from aura_operator.store.interface import Store
+from aura_operator.store.resources import TASKS
+from aura_operator.store.task_fields import StatusFields
+from aura_operator.store.task_writes import remark
+from aura_operator.store.view import TaskView
+
+PATIENCE_SECONDS = 5.0  # a task that nobody takes for longer gets a summary that says why
+PAUSED = "paused; it starts when spec.desired is Run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """A task as it was read, how many workers live with how many free slots, and the controller's clock in Unix
+    seconds."""
+
+    task: TaskView
+    live: int
+    free_slots: int
+    now: float
+
+
+def paused(seen: Gathered) -> str | None:
+    return PAUSED if seen.task.desired is Desired.PAUSE else None
+
+
+def newer(seen: Gathered) -> str | None:
+    journal = seen.task.journal
+    if journal is None or codec.known(journal.schema):
+        return None
+    return f"written by a newer version (schema {journal.schema}, here {codec.SCHEMA}); wants a worker of that one"
+
+
+def lonely(seen: Gathered) -> str | None:
+    return None if seen.live else "no worker is live; start some"
+
+
+def queued(seen: Gathered) -> str | None:
+    return f"no worker has taken it yet ({seen.live} live, {seen.free_slots} slots free)"
+
+
+CHECKS: tuple[Callable[[Gathered], str | None], ...] = (paused, newer, lonely, queued)
+
+
+def summary_for(seen: Gathered) -> str | None:
+    """What is to be said now of a task that is Pending; None if nothing is (yet)."""
+    task = seen.task
+    if task.phase is not Phase.PENDING or (task.deadline is not None and seen.now >= task.deadline):
+        return None  # whoever claims it after its deadline ends it
+    if task.desired is not Desired.PAUSE and seen.now < task.created_at + PATIENCE_SECONDS:
+        return None
+    return next((said for check in CHECKS if (said := check(seen)) is not None), None)
+
+
+def pause_of(task: TaskView) -> Condition | None:
+    """The condition Paused of a task that nobody owns; None where there is nothing to say."""
+    if task.phase not in (Phase.PENDING, Phase.WAITING):
+        return None
+    if task.desired is Desired.PAUSE:
+        return Condition(type="Paused", holds=True, reason="Desired", message="it goes on when spec.desired is Run")
+    if holds(task.conditions, "Paused"):
+        return Condition(type="Paused", holds=False, reason="Resumed")
+    return None
+
+
+def fields_for(seen: Gathered) -> StatusFields:
+    """What of the status is to be written: empty if it says so already."""
+    fields: StatusFields = {}
+    summary = summary_for(seen)
+    if summary is not None and summary != seen.task.summary:
+        fields["summary"] = summary
+    pause = pause_of(seen.task)
+    if pause is not None:
+        conditions = updated(seen.task.conditions, pause, now=seen.now)
+        if conditions != list(seen.task.conditions):
+            fields["conditions"] = conditions
+    return fields
+
+
+def look_again_at(task: TaskView, now: float) -> float | None:
+    """When there is something to say that isn't yet."""
+    due = task.created_at + PATIENCE_SECONDS
+    return due if task.phase is Phase.PENDING and now < due else None
+
+
+class Explaining:
+    """Keeps summary and condition of a task that nobody owns true."""
+
+    resource = TASKS
+
+    def __init__(self, store: Store, clock: Clock, owners: Owners) -> None:
+        self._store = store
+        self._clock = clock
+        self._owners = owners
+
+    async def reconcile(self, seen: TaskView) -> float | None:
+        live, free_slots = self._owners.workers(self._clock.boot())
+        now = self._clock.now()
+        fields = fields_for(Gathered(task=seen, live=live, free_slots=free_slots, now=now))
+        if fields:
+            await try_commit(self._store, remark(seen, fields=fields), self._clock)
+        return look_again_at(seen, now)
