@@ -14,7 +14,7 @@ from aura_operator.worker.intake import ahead_seconds
 
 NOW = 1000.0
 MANIFEST = {
-    "metadata": {"name": "one", "namespace": "n", "uid": "u"},
+    "metadata": {"name": "one", "namespace": "n", "uid": "u", "creationTimestamp": "2026-12-01T00:00:00Z"},
     "spec": {"agentRef": {"name": "sre"}, "input": "go"},
     "status": {"phase": "Pending", "epoch": 1},
 }

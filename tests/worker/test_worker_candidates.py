@@ -24,7 +24,12 @@ PEERS = {"worker-a", "worker-b", "worker-c"}
 
 def task(name: str = "t", namespace: str = "n", **fields: object) -> TaskView:
     manifest = {
-        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "resourceVersion": "1"},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-{namespace}-{name}",
+            "creationTimestamp": "2026-12-01T00:00:00Z",
+        },
         "spec": {"agentRef": {"name": "sre"}, "input": "go"},
         "status": {"phase": "Pending", "epoch": 0, "recoveries": 0},
     }
