@@ -17,7 +17,7 @@ from aura_operator.controller.agents import AgentReadiness
 from aura_operator.controller.approval_index import ApprovalIndex
 from aura_operator.controller.contact import Contact
 from aura_operator.controller.events import EventSource, Watch
-from aura_operator.controller.explaining import Explaining
+from aura_operator.controller.explaining import Explaining, PendingTasks
 from aura_operator.controller.health import Health
 from aura_operator.controller.known import Known
 from aura_operator.controller.leader import Leadership
@@ -74,7 +74,7 @@ class Controller:
         self._store = store
         self._clock = clock
         owners = Owners(clock.boot())
-        approvals, parked = ApprovalIndex(), ParkedTasks()
+        approvals, parked, pending = ApprovalIndex(), ParkedTasks(), PendingTasks(clock)
         recorder = EventRecorder(store, clock, component="controller", instance=settings.name)
         self._contact = Contact(store, clock, owners, home)
         reconcilers: tuple[Reconciler[Any], ...] = (
@@ -83,11 +83,11 @@ class Controller:
             Waking(store, clock, approvals),
             Settling(store, clock, approvals, recorder),
             Withdrawing(store, clock, approvals),
-            Explaining(store, clock, owners),
+            Explaining(store, clock, owners, pending),
             TimeToLive(store, clock),
             AgentReadiness(store, clock),
         )
-        indexes: tuple[Index[Any], ...] = (self._contact, approvals, parked)
+        indexes: tuple[Index[Any], ...] = (self._contact, approvals, parked, pending)
         self._reconcilers: dict[Resource, list[Reconciler[Any]]] = defaultdict(list)
         for reconciler in reconcilers:
             self._reconcilers[reconciler.resource].append(reconciler)
@@ -147,7 +147,7 @@ class Controller:
                 self._gone(ref, metadata["uid"])
                 return
             predecessor = self._known.told(ref, seen.object, self._clock.boot())
-            self._work.soon(ref, self._taken_in(ref, seen.object, predecessor))
+            self._put(ref, self._taken_in(ref, seen.object, predecessor))
         except Exception:
             log.exception("a fault of this operator; please report it", event=seen.change.value)
 
@@ -159,11 +159,14 @@ class Controller:
         except Exception:
             log.exception("a fault of this operator; please report it", resource=resource.plural)
             return None
-        if urgent(view):
+        self._put(ref, view)
+        return ref
+
+    def _put(self, ref: Ref, view: Any) -> None:
+        if urgent(view):  # also of events: a source begins by telling everything
             self._work.soon(ref, view)
         else:
             self._work.later(ref, view)
-        return ref
 
     def _taken_in(self, ref: Ref, manifest: Manifest, predecessor: str | None) -> Any:
         """The view of an object that is there, which all indexes know now."""

@@ -5,7 +5,7 @@ Owns the checks; each says a sentence or nothing, and the first that applies cou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aura_operator.clock import Clock
@@ -15,7 +15,7 @@ from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.store.commit import try_commit
 from aura_operator.store.conditions import Condition, holds, updated
 from aura_operator.store.interface import Store
-from aura_operator.store.resources import TASKS
+from aura_operator.store.resources import TASKS, Ref
 from aura_operator.store.task_fields import StatusFields
 from aura_operator.store.task_writes import remark
 from aura_operator.store.view import TaskView
@@ -26,10 +26,11 @@ PAUSED = "paused; it starts when spec.desired is Run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """A task as it was read, how many workers live with how many free slots, and the controller's clock in Unix
-    seconds."""
+    """A task as it was read, since when it has been seen to be Pending (None: it isn't), how many workers live with how
+    many free slots, and the controller's clock; times in Unix seconds of that clock."""
 
     task: TaskView
+    pending_since: float | None
     live: int
     free_slots: int
     now: float
@@ -60,9 +61,9 @@ CHECKS: tuple[Callable[[Gathered], str | None], ...] = (paused, newer, lonely, q
 def summary_for(seen: Gathered) -> str | None:
     """What is to be said now of a task that is Pending; None if nothing is (yet)."""
     task = seen.task
-    if task.phase is not Phase.PENDING or (task.deadline is not None and seen.now >= task.deadline):
+    if seen.pending_since is None or (task.deadline is not None and seen.now >= task.deadline):
         return None  # whoever claims it after its deadline ends it
-    if task.desired is not Desired.PAUSE and seen.now < task.created_at + PATIENCE_SECONDS:
+    if task.desired is not Desired.PAUSE and seen.now < seen.pending_since + PATIENCE_SECONDS:
         return None
     return next((said for check in CHECKS if (said := check(seen)) is not None), None)
 
@@ -92,10 +93,39 @@ def fields_for(seen: Gathered) -> StatusFields:
     return fields
 
 
-def look_again_at(task: TaskView, now: float) -> float | None:
-    """When there is something to say that isn't yet."""
-    due = task.created_at + PATIENCE_SECONDS
-    return due if task.phase is Phase.PENDING and now < due else None
+def look_again_at(seen: Gathered) -> float | None:
+    """When there is something to say that can wait until then."""
+    if seen.pending_since is None or seen.now >= seen.pending_since + PATIENCE_SECONDS:
+        return None
+    return seen.pending_since + PATIENCE_SECONDS
+
+
+class PendingTasks:
+    """An index of the pending tasks: since when each has been seen to be so, in this epoch, by the controller's clock.
+
+    Not since it was created, nor by what its last owner wrote: a task that was just woken isn't late, and the clocks of
+    two machines are never compared.
+    """
+
+    resource = TASKS
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: dict[Ref, tuple[int, float]] = {}
+
+    def seen(self, task: TaskView) -> None:
+        if task.phase is not Phase.PENDING:
+            self._since.pop(task.ref, None)
+        elif self._since.get(task.ref, (None, 0.0))[0] != task.epoch:
+            self._since[task.ref] = (task.epoch, self._clock.now())
+
+    def gone(self, ref: Ref, uid: str) -> Sequence[Ref]:
+        self._since.pop(ref, None)
+        return ()
+
+    def since(self, ref: Ref) -> float | None:
+        known = self._since.get(ref)
+        return known[1] if known else None
 
 
 class Explaining:
@@ -103,15 +133,22 @@ class Explaining:
 
     resource = TASKS
 
-    def __init__(self, store: Store, clock: Clock, owners: Owners) -> None:
+    def __init__(self, store: Store, clock: Clock, owners: Owners, pending: PendingTasks) -> None:
         self._store = store
         self._clock = clock
         self._owners = owners
+        self._pending = pending
 
     async def reconcile(self, seen: TaskView) -> float | None:
         live, free_slots = self._owners.workers(self._clock.boot())
-        now = self._clock.now()
-        fields = fields_for(Gathered(task=seen, live=live, free_slots=free_slots, now=now))
+        gathered = Gathered(
+            task=seen,
+            pending_since=self._pending.since(seen.ref) if seen.phase is Phase.PENDING else None,
+            live=live,
+            free_slots=free_slots,
+            now=self._clock.now(),
+        )
+        fields = fields_for(gathered)
         if fields:
             await try_commit(self._store, remark(seen, fields=fields), self._clock)
-        return look_again_at(seen, now)
+        return look_again_at(gathered)

@@ -80,7 +80,7 @@ class Resync:
 
 
 def urgent(seen: object) -> bool:
-    """Whether an object of a resync can't wait behind thousands that only want a word or their deletion."""
+    """Whether an object can't wait behind thousands that only want a word or their deletion."""
     match seen:
         case TaskView(phase=phase):
             return phase in (Phase.RUNNING, Phase.WAITING)

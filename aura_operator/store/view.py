@@ -35,7 +35,6 @@ class TaskView:
     manifest: Manifest
     ref: Ref
     uid: str
-    created_at: float
     deleting: bool
     agent: str
     user_input: str
@@ -87,7 +86,6 @@ def task_view(manifest: Manifest) -> TaskView:
         manifest=manifest,
         ref=task_ref(metadata["namespace"], metadata["name"]),
         uid=metadata["uid"],
-        created_at=from_text(metadata["creationTimestamp"]),
         deleting="deletionTimestamp" in metadata,
         agent=spec["agentRef"]["name"],
         user_input=spec["input"],

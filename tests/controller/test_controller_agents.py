@@ -1,4 +1,4 @@
-"""What an AuraAgent's status says, as a table."""
+"""What an AuraAgent's status says: as a table, and as the controller writes it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import Any
 import pytest
 
 from aura_operator.controller.agents import readiness
+from aura_operator.core.instants import to_second_text
+from aura_operator.store.interface import add
+from aura_operator.store.resources import Ref
+from aura_operator.testing.clock import virtual_time
+from tests.controller.house import House
 
 SERVER = {"name": "k8s", "transport": "StreamableHTTP", "url": "http://k8s/mcp"}
 BOB = {"approvers": {"users": ["bob"]}}
@@ -35,3 +40,48 @@ def test_an_agent_is_ready_only_if_somebody_can_approve(spec: dict[str, Any], re
     found = readiness(spec)
     assert found[:2] == (ready, reason)
     assert ready or "spec." in found[2], "the message says what to change"
+
+
+async def condition(house: House, ref: Ref) -> dict[str, Any]:
+    found: dict[str, Any] = (await house.memory.get(ref))["status"]["conditions"][0]
+    return found
+
+
+@virtual_time
+async def test_what_an_older_version_could_not_do_is_looked_at_again_after_an_upgrade() -> None:
+    """The spec is as it was, and so is its generation; what this version makes of it is not."""
+    house = House()
+    ref = await house.agent()
+    old = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "Unsupported",
+        "message": "this version can't",
+        "lastTransitionTime": to_second_text(house.clock.now() - 9000),
+        "observedGeneration": 1,
+    }
+    status = {"observedGeneration": 1, "revision": "sre-0000000000", "conditions": [old]}
+    await house.memory.patch(ref, [add("/status", status)], subresource="status")
+    async with house.controlled():
+        await house.clock.advance(1)
+        ready = await condition(house, ref)
+        assert (ready["status"], ready["reason"]) == ("True", "Accepted")
+        assert ready["lastTransitionTime"] != old["lastTransitionTime"]
+
+
+@virtual_time
+async def test_an_edit_that_leaves_it_ready_moves_no_transition() -> None:
+    house = House()
+    ref = await house.agent()
+    async with house.controlled() as (seat,):
+        await house.clock.advance(100)
+        before = await condition(house, ref)
+        await house.patch(ref, "/spec/systemPrompt", "be brief")
+        await house.clock.advance(1)
+        after = await condition(house, ref)
+        assert after == before | {"observedGeneration": 2}
+        await house.patch(ref, "/spec/subAgents", [{"name": "x", "agentRef": {"name": "y"}, "description": "d"}])
+        await house.clock.advance(1)
+        fallen = await condition(house, ref)
+        assert fallen["status"] == "False" and fallen["lastTransitionTime"] != before["lastTransitionTime"]
+        assert len(seat.writes) == 3, "each once"

@@ -1,0 +1,110 @@
+"""Which of several controllers acts, and when another does; the real ones, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aura_operator.controller.leader import LOOK_SECONDS
+from aura_operator.core.ownership import LEASE_SECONDS
+from aura_operator.errors import UnavailableError
+from aura_operator.testing.clock import virtual_time
+from aura_operator.testing.faulty import Refuse
+from tests.controller.house import House, Seat
+
+
+@virtual_time
+async def test_of_two_one_acts_and_the_other_only_watches() -> None:
+    house = House()
+    async with house.controlled("first", "second") as (first, second):
+        await house.asking()
+        await house.approve()
+        await house.clock.advance(60)
+        assert await house.phase() == "Pending"
+        assert first.controller.leading and not second.controller.leading
+        assert first.writes and not second.writes
+
+
+@pytest.mark.behaviour(18)
+@virtual_time
+async def test_another_takes_over_from_a_dead_one_and_does_what_it_left() -> None:
+    house = House()
+    async with house.controlled("first", "second") as (first, second):
+        await house.asking()
+        await house.clock.advance(5)
+        await first.kill()
+        await house.approve()
+        began = house.clock.boot()
+        while await house.phase() != "Pending":
+            await house.clock.advance(0.5)
+            assert house.clock.boot() - began < 60
+        assert LEASE_SECONDS - 5 <= house.clock.boot() - began <= LEASE_SECONDS + LOOK_SECONDS + 1
+        assert second.controller.leading
+
+
+@virtual_time
+async def test_one_that_ends_in_good_order_makes_room_at_once() -> None:
+    house = House()
+    async with house.controlled("first", "second") as (first, second):
+        await house.clock.advance(5)
+        await first.ended()
+        await house.clock.advance(LOOK_SECONDS + 0.1)
+        assert second.controller.leading and not first.controller.leading
+
+
+@pytest.mark.behaviour(8)
+@virtual_time
+async def test_the_next_life_of_the_same_container_leads_at_once() -> None:
+    house = House()
+    async with house.controlled("first") as (first,):
+        await house.clock.advance(5)
+        await first.kill()
+        next_life = Seat(house, "first-2", "pod-first")
+        next_life.start()
+        await house.clock.advance(0.1)
+        assert next_life.controller.leading
+        await next_life.kill()
+
+
+@virtual_time
+async def test_one_that_is_cut_off_stops_before_another_begins() -> None:
+    house = House()
+    async with house.controlled("first", "second") as (first, second):
+        await house.clock.advance(30)
+        first.store.add(Refuse(UnavailableError("cut off")))
+        for _ in range(300):
+            await house.clock.advance(0.1)
+            assert not (first.controller.leading and second.controller.leading)
+        assert second.controller.leading
+        first.store.clear()
+        await house.clock.advance(30)
+        assert second.controller.leading and not first.controller.leading, "it waits its turn"
+
+
+@virtual_time
+async def test_one_that_led_and_leads_again_begins_with_a_resync() -> None:
+    house = House()
+    async with house.controlled("first") as (first,):
+        await house.asking()
+        await house.clock.advance(30)
+        first.gate.shut = True  # whatever happens meanwhile, no event will tell it
+        first.store.add(Refuse(UnavailableError("cut off")))
+        await house.clock.advance(30)
+        assert not first.controller.leading
+        await house.approve()
+        first.store.clear()
+        await house.clock.advance(10)
+        assert first.controller.leading and await house.phase() == "Pending"
+
+
+@virtual_time
+async def test_the_end_of_a_controller_leaves_nothing_running() -> None:
+    house = House()
+    before = asyncio.all_tasks()
+    async with house.controlled("first") as (first,):
+        await house.asking()
+        await house.clock.advance(10)
+        await first.ended()
+    await house.clock.advance(1)
+    assert asyncio.all_tasks() == before
