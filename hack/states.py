@@ -1,18 +1,40 @@
-"""docs/states.md, from the table of transitions: `python -m hack.states` writes it, `--check` says if it is stale."""
+"""docs/states.md, from the two tables of transitions: `python -m hack.states` writes it, `--check` says if it is old."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from aura_operator.core import calls
+from aura_operator.core.calls import Stage
 from aura_operator.core.lifecycle import TRANSITIONS, Move, Phase, mermaid
 
 PAGE = Path(__file__).parents[1] / "docs" / "states.md"
 INTRODUCTION = """\
-# The states of a task
+# The states of a task, and of a call
 
-Written by `python -m hack.states` from the one table of transitions, `aura_operator/core/lifecycle.py`; change that.
+Written by `python -m hack.states` from the two tables of transitions: `aura_operator/core/lifecycle.py` for a task,
+`aura_operator/core/calls.py` for a tool call. Change those.
+
+## A task
 """
+CALLS = """\
+## A tool call
+
+The promise rests on this table: the fold of the journal moves a call by it alone, and an entry for which it has no row
+is refused. Whoever kills a process in the middle of a call moves it from *started* along one of the two rows that begin
+with "owner lost".
+"""
+STAGES = {
+    Stage.PLANNED: "the model asked for it; nothing was asked of people or done",
+    Stage.REQUESTED: "a person is asked for permission",
+    Stage.CLEARED: "may be started: permission is there, or none is needed (again)",
+    Stage.STARTED: "its intent is written, its outcome isn't known: it may be under way",
+    Stage.IN_DOUBT: "may or may not have happened, and nobody was asked yet",
+    Stage.SETTLING: "a person is asked what became of it",
+    Stage.QUESTIONED: "a person is asked what the model wants to know",
+    Stage.CLOSED: "the model's answer to it is known",
+}
 WHO = {
     Move.CLAIM: "a worker takes it; the epoch grows",
     Move.APPEND: "its owner adds to the journal",
@@ -41,6 +63,9 @@ def page() -> str:
         f"| {move.value} | {source.value} | {target.value} | {WHO[move]} |"
         for (source, move), target in TRANSITIONS.items()
     ]
+    rows = [
+        f"| {source.value} | {cause.value} | {target.value} |" for (source, cause), target in calls.TRANSITIONS.items()
+    ]
     # Mermaid takes a second colon in a label for the beginning of another one.
     diagram = mermaid().replace("finish: ", "finish, ")
     parts = [
@@ -48,6 +73,12 @@ def page() -> str:
         f"```mermaid\n{diagram}\n```\n",
         "\n".join(["| phase | means |", "| --- | --- |", *phases, ""]),
         "\n".join(["| write | from | to | who, and when |", "| --- | --- | --- | --- |", *moves, ""]),
+        CALLS,
+        f"```mermaid\n{calls.mermaid()}\n```\n",
+        "\n".join(
+            ["| stage | means |", "| --- | --- |", *(f"| {stage.value} | {STAGES[stage]} |" for stage in Stage), ""]
+        ),
+        "\n".join(["| from | because | to |", "| --- | --- | --- |", *rows, ""]),
     ]
     return "\n".join(parts)
 

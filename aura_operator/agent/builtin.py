@@ -1,6 +1,6 @@
 """The tools that need no server, as a table. Owns what the model is told of them and how their arguments become a plan.
 
-What the plan then does (the timer of a sleep) belongs to core and the worker.
+What the plan then does (the timer of a sleep, a question to a person) belongs to core and the worker.
 """
 
 from __future__ import annotations
@@ -62,6 +62,59 @@ def _sleep(plan: CallPlan, arguments: str) -> CallPlan:
     return replace(plan, timer_seconds=parse_sleep(arguments))
 
 
+LONGEST_QUESTION = 16_384  # characters, as the schema of AuraApproval has it
+
+_ASK_USER_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "question": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": LONGEST_QUESTION,
+            "description": "What you want to know, in full: whoever reads it sees nothing else of this conversation.",
+        }
+    },
+    "required": ["question"],
+    "additionalProperties": False,
+}
+
+ASK_USER = ToolSpec(
+    name="ask_user",
+    server="",
+    description=(
+        "Ask a person, and wait for the answer; it may take hours, and there may be none. "
+        "The task is parked meanwhile and costs nothing."
+    ),
+    input_schema=_ASK_USER_SCHEMA,
+    schema_digest=schema_digest("ask_user", _ASK_USER_SCHEMA),
+    hints=ToolHints(read_only=True, idempotent=True),
+)
+
+
+def parse_question(arguments: str) -> str:
+    """What the model wants to know. Raises ValueError in words that the model can act on."""
+    try:
+        given = parsed(arguments)
+    except ValueError as error:
+        raise ValueError(f"the arguments of ask_user are not JSON: {error}") from error
+    question = given.get("question") if isinstance(given, dict) else None
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError('ask_user needs a question: {"question": "which region?"}')
+    if len(question) > LONGEST_QUESTION:
+        raise ValueError(f"a question has at most {LONGEST_QUESTION} characters, not {len(question)}")
+    return question
+
+
+def _ask_user(plan: CallPlan, arguments: str) -> CallPlan:
+    parse_question(arguments)
+    if plan.sensitive:
+        raise ValueError(
+            "ask_user shows its question to people in an AuraApproval, and this agent declares it sensitive: "
+            "it can't be called"
+        )
+    return replace(plan, question=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltIn:
     """A tool of the operator's own.
@@ -74,7 +127,9 @@ class BuiltIn:
     planned: Callable[[CallPlan, str], CallPlan]
 
 
-BUILT_IN: Mapping[str, BuiltIn] = {tool.spec.name: tool for tool in (BuiltIn(spec=SLEEP, planned=_sleep),)}
+BUILT_IN: Mapping[str, BuiltIn] = {
+    tool.spec.name: tool for tool in (BuiltIn(spec=SLEEP, planned=_sleep), BuiltIn(spec=ASK_USER, planned=_ask_user))
+}
 BUILT_IN_TOOLS: Mapping[str, ToolSpec] = {name: tool.spec for name, tool in BUILT_IN.items()}
 
 

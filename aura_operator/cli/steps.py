@@ -52,6 +52,8 @@ def _told(entry: Entry, plans: dict[int, CallPlan]) -> str:
             return f"requested  call {entry.call} {_tool(entry.call, plans)}: {entry.kind.value}, until {until}"
         case Decided():
             by = ", ".join(entry.by) or "nobody"
+            if entry.answer is not None:
+                return f"answered   call {entry.call} by {by}: {entry.answer!r}"
             choice = f" {entry.choice.value}" if entry.choice else ""
             reason = f": {entry.reason}" if entry.reason else ""
             return f"decided    call {entry.call} {entry.verdict.value}{choice} by {by}{reason}"

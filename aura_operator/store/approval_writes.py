@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aura_operator.core.approvals import Decision
 from aura_operator.core.instants import to_second_text
-from aura_operator.store.approvals import PENDING
+from aura_operator.store.approvals import PENDING, ApprovalStatusFields
 from aura_operator.store.interface import add, expect
 from aura_operator.store.resources import Manifest, Ref
 from aura_operator.store.task_writes import Write, puts, same
@@ -20,7 +18,7 @@ def settle_approval(
     `judged` is the object whose votes led to the decision: a vote that has come since stops the write, or the status
     would deny it and the owner, who judges the votes again, could come to another end.
     """
-    settled: dict[str, Any] = {
+    settled: ApprovalStatusFields = {
         "phase": decision.verdict.value,
         "reason": decision.reason,
         "votes": votes,

@@ -1,9 +1,10 @@
-"""An AuraApproval as the processes read it. Owns reading; what is written on it is in approval_writes.py."""
+"""An AuraApproval as the processes read it, and the fields that they write. The writes are in approval_writes.py."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NotRequired, TypedDict
 
 from aura_operator.core.approvals import Request, Terms, Vote
 from aura_operator.core.entries import Choice, RequestKind
@@ -11,6 +12,52 @@ from aura_operator.core.instants import from_text
 from aura_operator.store.resources import APPROVALS, Manifest, Ref
 
 PENDING = "Pending"
+
+
+class ArgumentsRefFields(TypedDict):
+    kind: str
+    name: str
+
+
+class RequestFields(TypedDict):
+    task: str
+    run: str
+    call: int
+    ask: int
+    kind: str
+    tool: str
+    effect: str
+    digest: str
+    agentRevision: str
+    arguments: NotRequired[str]
+    argumentsRef: NotRequired[ArgumentsRefFields]
+    question: NotRequired[str]
+    toolSchemaDigest: NotRequired[str]
+    notBefore: NotRequired[str]
+
+
+class ApproversFields(TypedDict):
+    users: list[str]
+    groups: list[str]
+
+
+class ApprovalSpecFields(TypedDict):
+    """What the operator writes at creation; the votes are people's."""
+
+    request: RequestFields
+    approvers: ApproversFields
+    quorum: int
+    requester: str
+    involved: list[str]
+    expiresAt: str
+
+
+class ApprovalStatusFields(TypedDict, total=False):
+    phase: str
+    reason: str
+    votes: str
+    decidedAt: str
+    choice: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +112,7 @@ def approval_view(manifest: Manifest) -> ApprovalView:
                 approved=vote["approved"],
                 reason=vote.get("reason", ""),
                 choice=Choice(vote["choice"]) if "choice" in vote else None,
+                answer=vote.get("answer"),
             )
             for user, vote in spec.get("decisions", {}).items()
         },

@@ -1,17 +1,18 @@
-"""Performs Await of an approval: makes sure that its AuraApproval exists, and reads how it ended.
+"""Performs a wait for people: makes sure that its AuraApproval exists, and reads how it ended.
 
-Owns the object's content. Who may vote, and when votes are a decision, is admission's and the controller's part.
+What the object says is approval_content.py's. Who may vote is decided by admission, when votes are a decision by the
+controller.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import assert_never
 
 from aura_operator.core.approvals import Decision, Request, judge, mismatch
 from aura_operator.core.calls import CallState
 from aura_operator.core.commands import Await
 from aura_operator.core.entries import Requested, RequestKind, Verdict
-from aura_operator.core.instants import to_second_text, to_text
+from aura_operator.core.instants import to_second_text
 from aura_operator.errors import (
     AlreadyExistsError,
     ConfigurationError,
@@ -22,9 +23,8 @@ from aura_operator.errors import (
 )
 from aura_operator.store.approvals import PENDING, approval_view
 from aura_operator.store.commit import Backoff, get_retrying
-from aura_operator.store.overflow import create_retrying, payload_object, secret_object
-from aura_operator.store.resources import APPROVALS, CHECKPOINTS, SECRETS, Manifest, Ref, new, owned_by
-from aura_operator.worker import calls
+from aura_operator.store.resources import APPROVALS, Manifest, Ref, new, owned_by
+from aura_operator.worker import approval_content
 from aura_operator.worker.live import LiveTask
 
 POLL_SECONDS = 0.5  # only while the task runs other calls; a parked one is woken by the controller
@@ -47,7 +47,8 @@ async def asked(live: LiveTask, wait: Await) -> Manifest:
         return known  # an ended approval stays as it is
     call, requested = _request_of(live, wait)
     await live.writer.barrier()
-    manifest = await _manifest(live, wait, call, requested)
+    spec = await approval_content.spec_of(live, call, requested)
+    manifest = owned_by(new(APPROVALS, live.task.ref.namespace, wait.name, spec=spec), live.task.manifest)
     backoff = Backoff(live.context.clock)
     given_up_at = live.now() + COLLECTED_SECONDS
     while True:
@@ -90,9 +91,9 @@ def note(live: LiveTask, wait: Await, manifest: Manifest) -> bool:
 
 
 def _request_of(live: LiveTask, wait: Await) -> tuple[CallState, Requested]:
-    assert wait.call is not None
-    call = live.state.call(wait.call)
-    assert call.requested is not None
+    call = live.state.call(wait.call or 0)
+    if call.requested is None:
+        raise ValueError(f"{wait.name} is waited for, and nobody was asked")
     return call, call.requested
 
 
@@ -100,68 +101,20 @@ def _ref(live: LiveTask, wait: Await) -> Ref:
     return Ref(resource=APPROVALS, namespace=live.task.ref.namespace, name=wait.name)
 
 
-async def _manifest(live: LiveTask, wait: Await, call: CallState, requested: Requested) -> Manifest:
-    approvals = live.runtime.spec.approvals
-    plan = call.plan
-    request: dict[str, Any] = {
-        "task": live.task.ref.name,
-        "run": live.state.run,
-        "call": plan.call,
-        "ask": requested.ask,
-        "kind": requested.kind.value,
-        "tool": plan.tool,
-        "effect": plan.effect.value,
-        "digest": plan.digest,
-        "agentRevision": live.state.revision,
-        **await _arguments(live, call),
-    }
-    if requested.schema:
-        request["toolSchemaDigest"] = requested.schema
-    if requested.not_before is not None:
-        request["notBefore"] = to_text(requested.not_before)
-    steered_by = [steering.by for steering in live.task.steering if steering.by]
-    involved = list(dict.fromkeys([live.task.requester, *steered_by]))[:64] if approvals.four_eyes else []
-    spec = {
-        "request": request,
-        "approvers": {"users": list(approvals.approvers.users), "groups": list(approvals.approvers.groups)},
-        "quorum": approvals.quorum,
-        "requester": live.task.requester,
-        "involved": involved,
-        "expiresAt": to_second_text(requested.expires_at),
-    }
-    return owned_by(new(APPROVALS, live.task.ref.namespace, wait.name, spec=spec), live.task.manifest)
-
-
-async def _arguments(live: LiveTask, call: CallState) -> dict[str, Any]:
-    """The arguments as the approval shows them: in full, or where they are."""
-    text = calls.arguments_of(live, call.plan)
-    store, clock = live.context.store, live.context.clock
-    if call.plan.sensitive:
-        secret, manifest = secret_object(live.task.manifest, text, f"arguments-{call.plan.call}")
-        await create_retrying(store, SECRETS, manifest, clock)
-        return {"argumentsRef": {"kind": "Secret", "name": secret.name}}
-    if len(text) > MAX_ARGUMENTS:
-        stored, manifest = payload_object(live.task.manifest, text)
-        await create_retrying(store, CHECKPOINTS, manifest, clock)
-        return {"argumentsRef": {"kind": "AuraCheckpoint", "name": stored.name}}
-    return {"arguments": text}
-
-
 async def _announce(live: LiveTask, wait: Await, call: CallState, requested: Requested) -> None:
     until = to_second_text(requested.expires_at)
-    who = approvers_in_words(live)
-    if requested.kind is RequestKind.IN_DOUBT:
-        reason, what = "InDoubt", f"{call.plan.tool} (call {call.plan.call}) may or may not have happened"
-    else:
-        reason, what = "ApprovalRequested", f"{call.plan.tool} (call {call.plan.call}) needs approval"
+    who = approval_content.deciders_in_words(live, requested.kind)
+    match requested.kind:
+        case RequestKind.TOOL_CALL:
+            reason, what = "ApprovalRequested", f"{call.plan.tool} (call {call.plan.call}) needs approval"
+        case RequestKind.IN_DOUBT:
+            reason, what = "InDoubt", f"{call.plan.tool} (call {call.plan.call}) may or may not have happened"
+        case RequestKind.QUESTION:
+            reason, what = "QuestionAsked", "the model has a question"
+        case _:
+            assert_never(requested.kind)
     note = f"{what}: {who}, until {until}. Look: kubectl get auraapproval {wait.name} -o yaml"
     await live.context.events.record(live.task.manifest, reason, note)
-
-
-def approvers_in_words(live: LiveTask) -> str:
-    approvers = live.runtime.spec.approvals.approvers
-    words = [f"group {group}" for group in approvers.groups] + list(approvers.users)
-    return " or ".join(words) or "nobody (the agent names no approvers)"
 
 
 def _decision(live: LiveTask, call: CallState, requested: Requested, manifest: Manifest) -> Decision | None:

@@ -86,9 +86,13 @@ def plan_of(live: LiveTask, tools: Mapping[str, ToolSpec], call: RequestedCall, 
     spec = tools.get(call.tool)
     digest = digest_of(call.arguments)
     if spec is None:
-        refused = argument_check.unknown_tool(call.tool, tools)
-        return CallPlan(call=number, part=call.part, tool=call.tool[:64] or "?", digest=digest, refused=refused)
+        unknown = argument_check.unknown_tool(call.tool, tools)
+        return CallPlan(call=number, part=call.part, tool=call.tool[:64] or "?", digest=digest, refused=unknown)
     policy = live.runtime.policy(spec)
+    refused = argument_check.check(call.arguments, spec)
+    if refused is not None and policy.sensitive:
+        # What is wrong is said by quoting it, and the plan stands in the status.
+        refused = f"the arguments of {spec.name} are no JSON object that fits its schema; they are kept secret"
     plan = CallPlan(
         call=number,
         part=call.part,
@@ -101,18 +105,14 @@ def plan_of(live: LiveTask, tools: Mapping[str, ToolSpec], call: RequestedCall, 
         sensitive=policy.sensitive,
         digest=digest,
         schema=spec.schema_digest,
-        refused=argument_check.check(call.arguments, spec),
+        refused=refused,
     )
     plan = as_built_in(plan, call.arguments)
-    if plan.refused is not None and plan.sensitive:
-        # What is wrong is said by quoting it, and the plan stands in the status.
-        refused = f"the arguments of {spec.name} are no JSON object that fits its schema; they are kept secret"
-        return replace(plan, refused=refused)
     approvers = live.runtime.spec.approvals.approvers
     if plan.refused is None and plan.approval and not (approvers.users or approvers.groups):
-        refused = (
+        nobody = (
             f"{spec.name} needs a person's approval, and the agent {live.task.agent} names no approvers "
             f"(spec.approvals.approvers): it can't be called"
         )
-        return replace(plan, refused=refused)
+        return replace(plan, refused=nobody)
     return plan

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from aura_operator.core.calls import Stage
 from aura_operator.core.commands import Await
-from aura_operator.core.entries import Finished
+from aura_operator.core.entries import Finished, RequestKind
 from aura_operator.core.instants import to_second_text
 from aura_operator.core.lifecycle import Phase
 from aura_operator.core.state import TaskState
@@ -20,6 +20,9 @@ from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import StatusFields, journal_facts
 
 SUMMARY_LIMIT = 1000
+
+Deciders = Callable[[RequestKind], str]
+"""Says in words who may decide a request of that kind."""
 
 
 def running(state: TaskState, now: float) -> StatusFields:
@@ -39,10 +42,10 @@ def _running_summary(state: TaskState) -> str:
     return _cut("; ".join(f"call {plan.call}: {plan.tool}" for plan in calls))
 
 
-def parked(state: TaskState, waits: Sequence[Await], *, task: Manifest, approvers: str, now: float) -> StatusFields:
-    """The fields of a task that parks. `approvers` says in words who may decide."""
+def parked(state: TaskState, waits: Sequence[Await], *, task: Manifest, deciders: Deciders, now: float) -> StatusFields:
+    """The fields of a task that parks."""
     wait = _foremost(waits)
-    told = _WORDS[wait.reason](state, wait, approvers)
+    told = _WORDS[wait.reason](state, wait, deciders)
     condition = Condition(type="Parked", holds=True, reason=wait.reason, message=told.message)
     return {
         **journal_facts(state, now),
@@ -66,37 +69,39 @@ def _foremost(waits: Sequence[Await]) -> Await:
     return next(iter([*of_people, *endless]), None) or min(waits, key=lambda wait: wait.until or 0)
 
 
-def _approval_required(state: TaskState, wait: Await, approvers: str) -> _Told:
+def _approval_required(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
     tool, until = _tool(state, wait), to_second_text(wait.until or 0)
+    who = deciders(RequestKind.TOOL_CALL)
     return _Told(
         summary=f"approval {wait.name}: {tool}, to {until}",
-        message=f"{tool} waits for {approvers} until {until}; unanswered means NOT run. {_look(wait)}"
+        message=f"{tool} waits for {who} until {until}; unanswered means NOT run. {_look(wait)}"
         f"Decide: {decide_command(wait.name)} (false denies; the model reads the reason)",
     )
 
 
-def _in_doubt(state: TaskState, wait: Await, approvers: str) -> _Told:
+def _in_doubt(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
     tool, until = _tool(state, wait), to_second_text(wait.until or 0)
     call = state.call(wait.call or 0)
     since = to_second_text(call.started_at or call.planned_at)
+    who = deciders(RequestKind.IN_DOUBT)
     return _Told(
         summary=f"IN DOUBT {wait.name}: {tool} of {since} may have happened; answer by {until}",
         message=f"{tool} was called at {since} and its answer was lost: it may or may not have happened. "
-        f"{approvers} can settle it until {until}; unanswered, the task fails and the effect stays unresolved. "
+        f"{who} can settle it until {until}; unanswered, the task fails and the effect stays unresolved. "
         f"{_look(wait)}Settle: {decide_command(wait.name, choice='Done')} (or Retry, or Abort)",
     )
 
 
-def _question_asked(state: TaskState, wait: Await, approvers: str) -> _Told:
-    until = to_second_text(wait.until or 0)
+def _question_asked(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
+    until, who = to_second_text(wait.until or 0), deciders(RequestKind.QUESTION)
     return _Told(
         summary=f"question {wait.name}: answer by {until}",
-        message=f"the model asks {approvers}, until {until}; unanswered, it goes on without an answer. {_look(wait)}"
+        message=f"the model asks {who}, until {until}; unanswered, it goes on without an answer. {_look(wait)}"
         f"Answer: {decide_command(wait.name, answer='…')}",
     )
 
 
-def _paused(state: TaskState, wait: Await, approvers: str) -> _Told:
+def _paused(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
     go_on = dumps({"spec": {"desired": "Run"}})
     return _Told(
         summary="paused; it goes on when spec.desired is Run",
@@ -104,12 +109,12 @@ def _paused(state: TaskState, wait: Await, approvers: str) -> _Told:
     )
 
 
-def _model_retry(state: TaskState, wait: Await, approvers: str) -> _Told:
+def _model_retry(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
     trouble = state.trouble.message if state.trouble is not None else ""
     return _Told(summary=f"model error, again at {to_second_text(wait.until or 0)}: {trouble}", message=trouble)
 
 
-def _retry_later(state: TaskState, wait: Await, approvers: str) -> _Told:
+def _retry_later(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
     tool, until = _tool(state, wait), to_second_text(wait.until or 0)
     return _Told(
         summary=f"{tool} is called again at {until}",
@@ -117,12 +122,12 @@ def _retry_later(state: TaskState, wait: Await, approvers: str) -> _Told:
     )
 
 
-def _sleeping(state: TaskState, wait: Await, approvers: str) -> _Told:
+def _sleeping(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
     until = to_second_text(wait.until or 0)
     return _Told(summary=f"sleeps until {until}", message=f"timer {wait.name} ends at {until}")
 
 
-_WORDS: dict[str, Callable[[TaskState, Await, str], _Told]] = {
+_WORDS: dict[str, Callable[[TaskState, Await, Deciders], _Told]] = {
     "ApprovalRequired": _approval_required,
     "InDoubt": _in_doubt,
     "QuestionAsked": _question_asked,

@@ -20,6 +20,7 @@ from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import Wait
 from aura_operator.store.task_writes import finish, park, release
 from aura_operator.worker import approval_requests, performing, reporting
+from aura_operator.worker.approval_content import deciders_in_words
 from aura_operator.worker.calls import Stop
 from aura_operator.worker.ending import Ended, announce, fail
 from aura_operator.worker.live import LiveTask
@@ -171,14 +172,14 @@ class Runner:
         if self._draining or absorb(live.state, live.world()):
             return None
         now = live.now()
-        approvers = approval_requests.approvers_in_words(live)
+        deciders = partial(deciders_in_words, live)
         await live.writer.close(
             partial(
                 park,
                 waiting_for=[Wait(kind=wait.kind, name=wait.name, until=wait.until) for wait in waits],
                 fired=live.task.fired,
                 now=now,
-                fields=reporting.parked(live.state, waits, task=live.task.manifest, approvers=approvers, now=now),
+                fields=reporting.parked(live.state, waits, task=live.task.manifest, deciders=deciders, now=now),
             )
         )
         live.log.info("parked", waits=[wait.name for wait in waits])

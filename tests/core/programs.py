@@ -18,6 +18,7 @@ class PlannedCall:
     approval: bool = False
     on_in_doubt: OnInDoubt = OnInDoubt.ASK
     timer_seconds: float | None = None
+    question: bool = False
 
 
 Program = tuple[tuple[PlannedCall, ...], ...]
@@ -30,8 +31,11 @@ _tools = st.builds(
     approval=st.booleans(),
     on_in_doubt=st.sampled_from(OnInDoubt),
 )
+_questions = st.just(PlannedCall(effect=Effect.READ, question=True))
 _sleeps = st.builds(PlannedCall, effect=st.just(Effect.READ), timer_seconds=st.sampled_from([1.0, 30.0, 3600.0]))
 
 programs = st.lists(
-    st.lists(st.one_of(_tools, _tools, _sleeps), min_size=1, max_size=3).map(tuple), min_size=1, max_size=3
+    st.lists(st.one_of(_tools, _tools, _tools, _sleeps, _questions), min_size=1, max_size=3).map(tuple),
+    min_size=1,
+    max_size=3,
 ).map(tuple)

@@ -1,4 +1,4 @@
-"""A journal of schema 1 as it was written once: this and every later version must fold it to the same state.
+"""Journals of each schema as they were written once: this and every later version must fold them to the same state.
 
 Lines are never edited. A later schema gets a file of its own beside this one.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aura_operator.core.codec import decode, encode
+from aura_operator.core.codec import decode, encode, schema_of
 from aura_operator.core.entries import Control, Proof, Usage, Verdict
 from aura_operator.core.fold import fold
 from aura_operator.core.journal import head_of
@@ -15,7 +15,9 @@ from aura_operator.core.lifecycle import Phase
 from aura_operator.core.state import initial
 from aura_operator.core.transcript import Inline, ModelReply, Secret, Steered, Stored, ToolReturn, UserInput
 
-LINES = (Path(__file__).parent / "golden" / "schema-1.jsonl").read_text().splitlines()
+GOLDEN = Path(__file__).parent / "golden"
+LINES = (GOLDEN / "schema-1.jsonl").read_text().splitlines()
+QUESTIONS = (GOLDEN / "schema-2.jsonl").read_text().splitlines()
 HEAD = "37d761e160cf89b1dcdd673f4332b0102f33e7bd4d90de426f3cb25480148f7b"
 
 
@@ -64,3 +66,21 @@ def test_the_golden_journal_has_every_kind_of_entry_and_the_head_it_had() -> Non
     assert len({type(entry) for entry in entries}) == 12
     assert {entry.proof for entry in entries if hasattr(entry, "proof")} == {None, *Proof} - {Proof.RELEASED}
     assert {entry.verdict for entry in entries if hasattr(entry, "verdict")} >= {Verdict.APPROVED, Verdict.DENIED}
+
+
+def test_the_golden_journal_of_schema_2_folds_to_the_state_it_meant() -> None:
+    entries = [decode(line) for line in QUESTIONS]
+    assert [encode(entry) for entry in entries] == QUESTIONS, "what is read is written the same again"
+    assert max(schema_of(entry) for entry in entries) == 2
+    state = fold(initial(task="golden", run="run-2", user_input="fix it"), entries)
+    told = [
+        (item.call, item.is_error, item.payload.text)
+        for item in state.transcript
+        if isinstance(item, ToolReturn) and isinstance(item.payload, Inline)
+    ]
+    assert told == [
+        (1, False, "bob answered: eu-west-1"),
+        (2, True, "carol did not answer: not mine"),
+        (3, True, "s__pay was not called. Denied by bob: changed"),
+    ]
+    assert state.finished is not None and state.finished.phase is Phase.SUCCEEDED

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from aura_operator.core.codec import SCHEMA
 from aura_operator.core.instants import from_text
 from aura_operator.store.resources import Manifest
 from aura_operator.testing.ledger import Ledger
@@ -85,8 +86,8 @@ async def test_a_task_that_only_a_newer_version_can_run_says_so(
     await stage.agent([calls(("sleep", {"seconds": 3})), says("ok")])
     await stage.task()
     status = await stage.until_phase("one", "Waiting")
-    await as_worker("one", journal={**status["journal"], "schema": 2})
-    await stage.until("one", lambda status: "newer version (schema 2" in status["summary"], "explained")
+    await as_worker("one", journal={**status["journal"], "schema": SCHEMA + 1})
+    await stage.until("one", lambda status: f"newer version (schema {SCHEMA + 1}" in status["summary"], "explained")
 
 
 @pytest.mark.behaviour(29)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from aura_operator.core.codec import SCHEMA
 from aura_operator.core.entries import Claimed, Slept
 from aura_operator.core.instants import from_text
 from aura_operator.store.leases import lease_ref
@@ -396,7 +397,7 @@ async def test_a_journal_of_a_newer_version_is_left_alone_and_nothing_crashes(
 ) -> None:
     await stage.agent([says("ok")])
     await stage.task("newer", desired="Pause")
-    checkpoint = {"schema": 2, "next": 1, "head": "f" * 64, "entries": ['{"k":"from the future"}']}
+    checkpoint = {"schema": SCHEMA + 1, "next": 1, "head": "f" * 64, "entries": ['{"k":"from the future"}']}
     await as_worker("newer", journal=checkpoint, epoch=1, run="7f1f2c86-6a2c-4a3e-8a58-0d6f8a4cf7ce")
     controller, worker = processes.controller(), processes.worker()
     await stage.patch_task("newer", desired="Run")

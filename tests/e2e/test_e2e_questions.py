@@ -1,0 +1,109 @@
+"""The model asks a person, who answers with kubectl: across kills, with two who answer at once, and in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hack.kubectl import Kubectl, KubectlError
+from tests.processes import Processes
+from tests.stage import ECHO, Stage, calls
+
+QUESTION = "Which region?\nOnly one of them is up."
+ASKING = [calls(("ask_user", {"question": QUESTION})), ECHO]
+PEOPLE = {"approvers": {"users": ["bob", "carol"]}, "expiresAfterSeconds": 600}
+
+
+@pytest.fixture
+def people(kubectl: Kubectl) -> None:
+    """carol may decide as bob may."""
+    kubectl("create", "rolebinding", "carol", "--clusterrole=aura-approver", "--user=carol")
+
+
+@pytest.mark.behaviour(47)
+@pytest.mark.usefixtures("people")
+async def test_a_question_survives_the_death_of_every_process_and_is_answered_by_kubectl(
+    stage: Stage, processes: Processes, kubectl_as: Callable[[str], Kubectl]
+) -> None:
+    await stage.agent(ASKING, approvals=PEOPLE)
+    controller, worker = processes.controller(), processes.worker()
+    await stage.task()
+    status = await stage.until_phase("one", "Waiting")
+    asked = await stage.approval("one-1")
+    assert asked["spec"]["request"]["question"] == QUESTION
+    assert asked["spec"]["request"]["kind"] == "Question" and "arguments" not in asked["spec"]["request"]
+    (parked,) = [item for item in status["conditions"] if item["type"] == "Parked"]
+    assert (parked["status"], parked["reason"]) == ("True", "QuestionAsked")
+    assert status["summary"].startswith("question one-1: answer by ")
+
+    worker.kill9()
+    controller.kill9()
+    answer = {"spec": {"decision": {"approved": True, "answer": "eu-west-1"}}}
+    kubectl_as("bob")("patch", "auraapproval", "one-1", "--type=merge", "--patch", json.dumps(answer))
+    processes.controller()
+    processes.worker()
+    status = await stage.done()
+    assert "bob answered: eu-west-1" in status["result"]["text"]
+    assert status["journal"]["schema"] == 2, "an older version would not know what a question is"
+    assert (await stage.approval("one-1"))["spec"]["expiresAt"] == asked["spec"]["expiresAt"]
+
+
+@pytest.mark.behaviour(47)
+@pytest.mark.usefixtures("operator", "people")
+async def test_of_two_answers_at_once_one_stands_and_the_other_is_told(
+    stage: Stage, kubectl_as: Callable[[str], Kubectl]
+) -> None:
+    await stage.agent(ASKING, approvals=PEOPLE)
+
+    def answer(user: str) -> bool:
+        body: dict[str, Any] = {"spec": {"decision": {"approved": True, "answer": f"as {user} says"}}}
+        done = kubectl_as(user).run("patch", "auraapproval", "one-1", "--type=merge", "--patch", json.dumps(body))
+        assert done.returncode == 0 or "already" in done.stderr
+        return done.returncode == 0
+
+    await stage.task()
+    await stage.approval("one-1")
+    bob, carol = await asyncio.gather(asyncio.to_thread(answer, "bob"), asyncio.to_thread(answer, "carol"))
+    assert bob != carol
+    who = "bob" if bob else "carol"
+    assert f"{who} answered: as {who} says" in (await stage.done())["result"]["text"]
+
+
+@pytest.mark.behaviour(20, 47)
+@pytest.mark.usefixtures("operator")
+async def test_silence_is_told_as_silence(stage: Stage) -> None:
+    await stage.agent(ASKING, approvals=PEOPLE | {"expiresAfterSeconds": 2})
+    await stage.task()
+    expires = (await stage.approval("one-1"))["spec"]["expiresAt"]
+    assert f"nobody answered by {expires}" in (await stage.done())["result"]["text"]
+
+
+@pytest.mark.behaviour(47)
+@pytest.mark.usefixtures("operator")
+async def test_the_requester_may_answer_and_nobody_else_where_the_agent_names_no_approvers(
+    stage: Stage, kubectl: Kubectl, kubectl_as: Callable[[str], Kubectl]
+) -> None:
+    for user in ("alice", "mallory"):
+        kubectl("create", "rolebinding", user, "--clusterrole=aura-approver", f"--user={user}")
+    kubectl("create", "rolebinding", "submits", "--clusterrole=aura-submitter", "--user=alice")
+    await stage.agent(ASKING, approvals={"approvers": {}})
+    task = {
+        "apiVersion": "aura.mezmo.com/v1alpha1",
+        "kind": "AuraTask",
+        "metadata": {"name": "one"},
+        "spec": {"agentRef": {"name": "sre"}, "input": "go"},
+    }
+    kubectl_as("alice")("create", "--filename=-", stdin=task)
+    await stage.approval("one-1")
+    answer = ("patch", "auraapproval", "one-1", "--type=merge", "--patch")
+    body = json.dumps({"spec": {"decision": {"approved": True, "answer": "mine"}}})
+    with pytest.raises(KubectlError, match="you are not one of the approvers"):
+        kubectl_as("mallory")(*answer, body)
+    with pytest.raises(KubectlError, match="a question is answered with approved: true and an answer"):
+        kubectl_as("alice")(*answer, json.dumps({"spec": {"decision": {"approved": True}}}))
+    kubectl_as("alice")(*answer, body)
+    assert "alice answered: mine" in (await stage.done())["result"]["text"]
