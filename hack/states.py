@@ -1,4 +1,4 @@
-"""docs/states.md, from the two tables of transitions: `python -m hack.states` writes it, `--check` says if it is old."""
+"""docs/states.md, from both tables of transitions: `python -m hack.states` writes it, `--check` says if it is stale."""
 
 from __future__ import annotations
 
