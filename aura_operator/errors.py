@@ -65,7 +65,7 @@ class AlreadyExistsError(StoreError):
 class PreconditionFailedError(StoreError):
     """A JSON Patch `test` did not hold (422 without causes): read, then decide."""
 
-    reason = "TestFailed"
+    reason = "PreconditionFailed"
 
 
 class ConflictError(StoreError):

@@ -40,7 +40,7 @@ def rolled_back(process: Process) -> None:
     assert process.terminate() == 0
 
 
-@pytest.mark.behaviour(14, 48)
+@pytest.mark.behaviour(14, 38, 48)
 @pytest.mark.parametrize("ends", [killed, rolled_back])
 async def test_the_older_version_leaves_a_journal_of_the_newer_one_alone(
     ends: Callable[[Process], None], stage: Stage, processes: Processes, newer: Processes, ledger: Ledger
