@@ -24,9 +24,12 @@ PAGES = [
 ]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
-REASONS = re.compile(r"""(?:\breason(?::\ str)?\s*=\s*|\b_failed\(\s*(?:at,\s*)?|return\ )"([A-Z][A-Za-z]+)"[,)\n]""", re.VERBOSE)
-INTERNAL = {"Error", "StoreError", "NotFound", "AlreadyExists", "PreconditionFailed", "Conflict", "Forbidden", "Unavailable",
-            "OutcomeUnknown", "WatchExpired", "Fenced", "NewerJournal", "Answered", "Cancelled"}  # fmt: skip
+REASONS = re.compile(
+    r"""(?:\breason(?::\ str)?\s*=\s*|\b_failed\(\s*(?:at,\s*)?|return\ )"([A-Z][A-Za-z]+)"[,)\n]""", re.VERBOSE
+)
+INTERNAL = {"Error", "StoreError", "NotFound", "AlreadyExists", "PreconditionFailed", "Conflict", "Forbidden",
+            "Unavailable", "OutcomeUnknown", "WatchExpired", "Fenced", "NewerJournal", "Answered",
+            "Cancelled"}  # fmt: skip
 
 
 def anchors(text: str) -> set[str]:
