@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from pydantic import ValidationError
 
+from aura_operator.api.agent import AgentSpec
 from aura_operator.clock import Clock
-from aura_operator.core.effects import Effect, ToolRule, policy_for
+from aura_operator.core.effects import policy_for
 from aura_operator.store.commit import try_commit
 from aura_operator.store.conditions import Condition, conditions_of, updated
 from aura_operator.store.interface import Store, add, expect
@@ -53,31 +55,25 @@ def agent_view(manifest: Manifest) -> AgentView:
 
 def readiness(spec: dict[str, Any]) -> tuple[bool, str, str]:
     """Whether tasks can run with a spec, the reason as one word, and a sentence with the remedy. Pure."""
-    if spec.get("subAgents"):
-        return False, "Unsupported", "this version runs no sub-agents; remove spec.subAgents"
-    if any("lookup" in item for item in spec.get("tools", ())):
-        return False, "Unsupported", "this version follows no lookup tools; remove lookup from spec.tools"
-    servers = [server["name"] for server in spec.get("mcpServers", ())]
-    approvals = spec.get("approvals", {})
-    approvers = approvals.get("approvers", {})
-    someone = approvers.get("users") or approvers.get("groups")
-    rules = tuple(_rule(item) for item in spec.get("tools", ()))
+    try:
+        agent = AgentSpec.model_validate(spec)
+    except ValidationError as error:  # the API server has let it pass: its schema is another version's
+        where = ", ".join(sorted({"spec." + ".".join(map(str, fault["loc"])) for fault in error.errors()}))
+        return False, "Unsupported", f"this version doesn't know what {where} says; upgrade the operator, or change it"
+    unsupported = agent.unsupported()
+    if unsupported is not None:
+        return False, "Unsupported", unsupported
+    rules = agent.core_rules()
+    someone = agent.approvals.approvers.users or agent.approvals.approvers.groups
     asking = [rule.match for rule in rules if rule.approval_required]
     # A tool that no rule names is Once, and so needs approval.
-    undeclared = [name for name in servers if policy_for(f"{name}__anything", rules).approval_required]
+    undeclared = [
+        server.name for server in agent.mcp_servers if policy_for(f"{server.name}__anything", rules).approval_required
+    ]
     if not someone and (asking or undeclared):
         what = f"tools {', '.join(asking)}" if asking else f"undeclared tools of {', '.join(undeclared)}"
         return False, "NoApprovers", f"{what} need a person's approval; name somebody in spec.approvals.approvers"
     return True, "Accepted", "tasks can run with it"
-
-
-def _rule(item: dict[str, Any]) -> ToolRule:
-    approval = item.get("approval")
-    return ToolRule(
-        match=item["match"],
-        effect=Effect(item["effect"]) if "effect" in item else None,
-        approval_required=None if approval is None else approval == "Required",
-    )
 
 
 def status_for(agent: AgentView, now: float) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from aura_operator.testing.clock import virtual_time
 from tests.controller.house import House
 
 SERVER = {"name": "k8s", "transport": "StreamableHTTP", "url": "http://k8s/mcp"}
+SUB_AGENT = {"name": "x", "agentRef": {"name": "y"}, "description": "d"}
 BOB = {"approvers": {"users": ["bob"]}}
 
 
@@ -33,11 +34,13 @@ BOB = {"approvers": {"users": ["bob"]}}
             "NoApprovers",
         ),
         ({"tools": [{"match": "*", "effect": "Read", "lookup": "k8s__get"}]}, False, "Unsupported"),
-        ({"subAgents": [{"name": "x"}], "approvals": BOB}, False, "Unsupported"),
+        ({"subAgents": [SUB_AGENT], "approvals": BOB}, False, "Unsupported"),
+        ({"tools": [{"match": "*", "effect": "Twice"}]}, False, "Unsupported"),  # of a newer version
+        ({"fieldOfANewerVersion": 1}, True, "Accepted"),
     ],
 )
 def test_an_agent_is_ready_only_if_somebody_can_approve(spec: dict[str, Any], ready: bool, reason: str) -> None:
-    found = readiness(spec)
+    found = readiness({"model": {"name": "scripted:none"}, **spec})
     assert found[:2] == (ready, reason)
     assert ready or "spec." in found[2], "the message says what to change"
 
@@ -80,7 +83,7 @@ async def test_an_edit_that_leaves_it_ready_moves_no_transition() -> None:
         await house.clock.advance(1)
         after = await condition(house, ref)
         assert after == before | {"observedGeneration": 2}
-        await house.patch(ref, "/spec/subAgents", [{"name": "x", "agentRef": {"name": "y"}, "description": "d"}])
+        await house.patch(ref, "/spec/subAgents", [SUB_AGENT])
         await house.clock.advance(1)
         fallen = await condition(house, ref)
         assert fallen["status"] == "False" and fallen["lastTransitionTime"] != before["lastTransitionTime"]

@@ -6,12 +6,14 @@ import asyncio
 
 import pytest
 
+from aura_operator.controller.controller import LEADER_LEASE
 from aura_operator.controller.leader import LOOK_SECONDS
-from aura_operator.core.ownership import LEASE_SECONDS
+from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_SECONDS
 from aura_operator.errors import UnavailableError
+from aura_operator.store.leases import lease_ref
 from aura_operator.testing.clock import virtual_time
-from aura_operator.testing.faulty import Refuse
-from tests.controller.house import House, Seat
+from aura_operator.testing.faulty import Refuse, Slow
+from tests.controller.house import HOME, House, Seat
 
 
 @virtual_time
@@ -80,6 +82,26 @@ async def test_one_that_is_cut_off_stops_before_another_begins() -> None:
         first.store.clear()
         await house.clock.advance(30)
         assert second.controller.leading and not first.controller.leading, "it waits its turn"
+
+
+@virtual_time
+async def test_one_whose_lease_is_anothers_stops_when_it_sees_that() -> None:
+    house = House()
+    async with house.controlled("first", "second") as (first, second):
+        await house.clock.advance(3)
+        await house.delete(lease_ref(HOME, LEADER_LEASE))
+        await house.clock.advance(RENEW_SECONDS + 0.1)
+        assert second.controller.leading and not first.controller.leading
+
+
+@virtual_time
+async def test_a_server_that_never_answers_is_asked_again() -> None:
+    house = House()
+    async with house.controlled("first") as (first,):
+        ours = lease_ref(HOME, LEADER_LEASE)
+        first.store.add(Slow(seconds=3600), lambda call: call.method == "get" and call.ref == ours, nth=2)
+        await house.clock.advance(3 * DEADLINE_SECONDS)
+        assert first.controller.leading
 
 
 @virtual_time

@@ -7,10 +7,11 @@ import pytest
 from aura_operator.controller.controller import AGAIN_SECONDS
 from aura_operator.core.ownership import LEASE_SECONDS
 from aura_operator.errors import ForbiddenError, UnavailableError
-from aura_operator.store.resources import TASKS
+from aura_operator.store.leases import lease_ref
+from aura_operator.store.resources import LEASES, TASKS
 from aura_operator.testing.clock import virtual_time
-from aura_operator.testing.faulty import Refuse, calls
-from tests.controller.house import House
+from aura_operator.testing.faulty import Refuse, Slow, calls
+from tests.controller.house import HOME, House
 
 
 @virtual_time
@@ -92,6 +93,41 @@ async def test_a_new_leader_has_watched_before_it_led() -> None:
         await first.kill()
         await house.clock.advance(LEASE_SECONDS + 4)
         assert second.controller.leading and await house.phase() == "Pending"
+
+
+@virtual_time
+async def test_a_new_leader_takes_from_the_dead_before_it_has_listed_anything() -> None:
+    house = House()
+    async with house.controlled("first", "second") as (first, second):
+        async with house.worker() as owner:
+            await house.running("one", owner)
+            await house.clock.advance(30)
+        second.store.add(Slow(seconds=3600), lambda call: call.method == "list" and call.resource != LEASES)
+        await first.kill()
+        await house.clock.advance(LEASE_SECONDS + 4)
+        assert second.controller.leading and await house.phase() == "Pending"
+
+
+@virtual_time
+async def test_a_proof_that_a_gap_in_contact_took_away_is_looked_for_again() -> None:
+    """The server falls silent between the first sight of a death and its confirmation."""
+    house = House()
+    lease = lease_ref(HOME, "a")
+    async with house.controlled() as (seat,):
+        confirming = calls("get", LEASES)
+        seat.store.add(Slow(seconds=8), lambda call: confirming(call) and call.ref == lease)
+        seat.store.add(
+            Refuse(UnavailableError("silent")),
+            lambda call: call.method == "list" and any(seen.ref == lease for seen in seat.store.log),
+        )
+        async with house.worker() as owner:
+            await house.running("one", owner)
+            await house.clock.advance(10)
+        await house.clock.advance(LEASE_SECONDS + 12)
+        assert await house.phase() == "Running", "a gap: everybody has the full time again"
+        seat.store.clear()
+        await house.clock.advance(LEASE_SECONDS + 4)
+        assert await house.phase() == "Pending"
 
 
 @virtual_time

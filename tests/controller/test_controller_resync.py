@@ -56,6 +56,17 @@ async def test_an_approval_that_went_unseen_wakes_its_task() -> None:
         assert await house.phase() == "Pending"
 
 
+@virtual_time
+async def test_an_approval_that_is_deleted_wakes_its_task_at_once() -> None:
+    house = House()
+    await house.asking()
+    async with house.controlled():
+        await house.clock.advance(10)
+        await house.delete(approval_ref("n", "one-1"))
+        await house.clock.advance(0.1)
+        assert await house.phase() == "Pending"
+
+
 @pytest.mark.behaviour(10)
 @virtual_time
 async def test_a_task_that_went_unseen_is_forgotten_and_its_namesake_is_not_taken_for_it() -> None:
@@ -79,16 +90,19 @@ async def test_a_task_that_went_unseen_is_forgotten_and_its_namesake_is_not_take
 
 @virtual_time
 async def test_the_urgent_are_looked_at_before_all_that_can_wait() -> None:
+    """A decided approval and a due timer come first, although a list names them last."""
     house = House()
     for number in range(3 * AT_ONCE):
         await house.finished(f"a{number:03}", ttlSecondsAfterFinished=0)
-    await house.asking("z")
-    await house.approve("z-1")
+    await house.asking("y")
+    await house.approve("y-1")
+    await house.parked("z", Wait(kind=WaitKind.TIMER, name="sleep-1", until=house.clock.now()))
     async with house.controlled() as (seat,):
         await house.clock.advance(30)
-        woken = next(index for index, call in enumerate(seat.writes) if call.ref and call.ref.name == "z")
-        assert woken < AT_ONCE
-        assert len((await house.memory.list(Selection(resource=TASKS))).items) == 1, "and all of them are, in the end"
+        for name in ("y", "z"):
+            woken = next(index for index, call in enumerate(seat.writes) if call.ref and call.ref.name == name)
+            assert woken < 2 * AT_ONCE, name
+        assert len((await house.memory.list(Selection(resource=TASKS))).items) == 2, "and all of them are, in the end"
 
 
 @virtual_time
