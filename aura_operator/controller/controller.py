@@ -6,7 +6,6 @@ Owns the process's loops and the list of its concerns: time and dispatch are her
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from aura_operator.controller.explaining import Explaining, PendingTasks
 from aura_operator.controller.health import Health
 from aura_operator.controller.known import Known
 from aura_operator.controller.leader import Leadership
+from aura_operator.controller.objects import Objects, ref_of
 from aura_operator.controller.orphans import Orphaning
 from aura_operator.controller.owners import Owners
 from aura_operator.controller.reconciler import VIEWS, Index, Reconciler
@@ -88,23 +88,19 @@ class Controller:
             AgentReadiness(store, clock),
         )
         indexes: tuple[Index[Any], ...] = (self._contact, approvals, parked, pending)
-        self._reconcilers: dict[Resource, list[Reconciler[Any]]] = defaultdict(list)
-        for reconciler in reconcilers:
-            self._reconcilers[reconciler.resource].append(reconciler)
-        self._indexes: dict[Resource, list[Index[Any]]] = defaultdict(list)
-        for index in indexes:
-            self._indexes[index.resource].append(index)
+        self._reconcilers = {kind: [each for each in reconcilers if each.resource == kind] for kind in VIEWS}
         self._leadership = Leadership(
             store, clock, lease_ref(home, LEADER_LEASE), holder=settings.name, pod_uid=settings.pod_uid
         )
-        self._known = Known()
         self._schedule = Schedule(clock)
         self._work = Work(self._look)
+        known = Known()
+        self._objects = Objects(clock, indexes, known=known, concerned=self._work.soon)
         self._watch = Watch(events, clock)
         self._resync = Resync(
-            store, clock, self._known, namespaces=settings.namespaces, listed=self._listed, missing=self._work.later
+            store, clock, known, namespaces=settings.namespaces, listed=self._listed, missing=self._work.later
         )
-        self._health = Health(clock, self._watch, self._contact, self._resync, self._known)
+        self._health = Health(clock, self._watch, self._contact, self._resync, known)
 
     @property
     def leading(self) -> bool:
@@ -140,52 +136,27 @@ class Controller:
 
     def _heard(self, resource: Resource, seen: Seen) -> None:
         """An event. Whoever doesn't lead remembers it only."""
+        ref = ref_of(resource, seen.object)
         try:
-            metadata = seen.object["metadata"]
-            ref = Ref(resource=resource, namespace=metadata["namespace"], name=metadata["name"])
             if seen.change is Change.GONE:
-                self._gone(ref, metadata["uid"])
-                return
-            predecessor = self._known.told(ref, seen.object, self._clock.boot())
-            self._put(ref, self._taken_in(ref, seen.object, predecessor))
+                if self._objects.gone(ref, seen.object["metadata"]["uid"]):
+                    self._schedule.at(ref, None)
+            else:
+                self._put(ref, self._objects.heard(ref, seen.object))
         except Exception:
-            log.exception("a fault of this operator; please report it", event=seen.change.value)
+            log.exception("a fault of this operator; please report it", object=str(ref))
 
-    def _listed(self, resource: Resource, manifest: Manifest, began: float) -> Ref | None:
+    def _listed(self, ref: Ref, manifest: Manifest, began: float) -> None:
         try:
-            metadata = manifest["metadata"]
-            ref = Ref(resource=resource, namespace=metadata["namespace"], name=metadata["name"])
-            view = self._taken_in(ref, manifest, self._known.listed(ref, manifest, began))
+            self._put(ref, self._objects.listed(ref, manifest, began))
         except Exception:
-            log.exception("a fault of this operator; please report it", resource=resource.plural)
-            return None
-        self._put(ref, view)
-        return ref
+            log.exception("a fault of this operator; please report it", object=str(ref))
 
     def _put(self, ref: Ref, view: Any) -> None:
         if urgent(view):  # also of events: a source begins by telling everything
             self._work.soon(ref, view)
         else:
             self._work.later(ref, view)
-
-    def _taken_in(self, ref: Ref, manifest: Manifest, predecessor: str | None) -> Any:
-        """The view of an object that is there, which all indexes know now."""
-        if predecessor is not None:
-            self._forget(ref, predecessor)
-        view = VIEWS[ref.resource](manifest)
-        for index in self._indexes[ref.resource]:
-            index.seen(view)
-        return view
-
-    def _gone(self, ref: Ref, uid: str) -> None:
-        if self._known.gone(ref, uid):
-            self._schedule.at(ref, None)
-            self._forget(ref, uid)
-
-    def _forget(self, ref: Ref, uid: str) -> None:
-        for index in self._indexes[ref.resource]:
-            for concerned in index.gone(ref, uid):
-                self._work.soon(concerned)
 
     async def _look(self, ref: Ref, seen: Any) -> None:
         """Lets all concerns look at an object, side by side; notes when to look again."""
@@ -203,14 +174,9 @@ class Controller:
         """The object as it is now; None if it is gone, or can't be read."""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                manifest = await get_retrying(self._store, ref, self._clock)
-            known = self._known.uid(ref)
-            predecessor = known if known != manifest["metadata"]["uid"] else None
-            return self._taken_in(ref, manifest, predecessor)
+                return self._objects.read(ref, await get_retrying(self._store, ref, self._clock))
         except NotFoundError:
-            known = self._known.uid(ref)
-            if known is not None:
-                self._gone(ref, known)
+            self._objects.gone(ref)
         except (StoreError, TimeoutError) as error:
             log.warning("not read", object=str(ref), error=_words(error))
             self._schedule.at(ref, self._clock.now() + AGAIN_SECONDS)

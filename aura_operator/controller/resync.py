@@ -11,6 +11,7 @@ import structlog
 
 from aura_operator.clock import Clock
 from aura_operator.controller.known import Known
+from aura_operator.controller.objects import ref_of
 from aura_operator.controller.reconciler import VIEWS
 from aura_operator.core.lifecycle import Phase
 from aura_operator.errors import StoreError
@@ -21,8 +22,8 @@ from aura_operator.store.view import TaskView
 
 log = structlog.get_logger()
 
-Listed = Callable[[Resource, Manifest, float], Ref | None]
-"""Takes an object and when its list began (boot clock); returns its reference, None if it can't be read."""
+Listed = Callable[[Ref, Manifest, float], None]
+"""Takes an object and when its list began (boot clock). Raises nothing."""
 
 
 class Resync:
@@ -67,7 +68,10 @@ class Resync:
         try:
             while True:
                 page = await self._store.list(selection, continue_token=continue_token)
-                listed.update(ref for item in page.items if (ref := self._listed(resource, item, began)) is not None)
+                for item in page.items:
+                    ref = ref_of(resource, item)
+                    listed.add(ref)
+                    self._listed(ref, item, began)
                 continue_token = page.continue_token
                 if continue_token is None:
                     break

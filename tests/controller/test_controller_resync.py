@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
-from aura_operator.controller.controller import RESYNC_SECONDS
+from aura_operator.controller.controller import RESYNC_SECONDS, Controller, ControllerSettings
+from aura_operator.controller.events import EventSource, StoreEvents, Tell
 from aura_operator.controller.explaining import PATIENCE_SECONDS
 from aura_operator.controller.health import DEAF_SECONDS, LATE_SECONDS
 from aura_operator.controller.work import AT_ONCE
 from aura_operator.core.lifecycle import Phase, WaitKind
 from aura_operator.errors import UnavailableError
 from aura_operator.store.approvals import approval_ref
+from aura_operator.store.follow import Change, Seen
 from aura_operator.store.interface import Selection
-from aura_operator.store.resources import APPROVALS, TASKS
+from aura_operator.store.resources import APPROVALS, TASKS, Resource
 from aura_operator.store.task_fields import Wait
 from aura_operator.store.view import task_ref
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Refuse, calls
-from tests.controller.house import House
+from tests.controller.house import HOME, House
 
 
 @pytest.mark.behaviour(10)
@@ -120,6 +125,35 @@ async def test_a_resync_of_what_is_as_it_should_be_writes_nothing() -> None:
         assert seat.writes[before:] == []
         lists = [call for call in seat.store.log if call.method == "list" and call.resource in (TASKS, APPROVALS)]
         assert len(lists) <= 2 * (1 + 6), "one a kind, besides the watch's own"
+
+
+class OddEvents:
+    """Tells of an object that no schema would let pass, then of all others."""
+
+    def __init__(self, inner: EventSource) -> None:
+        self._inner = inner
+
+    async def run(self, resources: Sequence[Resource], tell: Tell) -> None:
+        metadata = {"namespace": "n", "name": "odd", "uid": "u", "resourceVersion": "1"}
+        tell(TASKS, Seen(change=Change.SET, object={"metadata": metadata, "spec": {}}))
+        await self._inner.run(resources, tell)
+
+
+@virtual_time
+async def test_an_object_that_cannot_be_read_holds_up_no_other() -> None:
+    house = House()
+    settings = ControllerSettings(name="c", pod_uid="pod-c", operator_namespace=HOME)
+    events = OddEvents(StoreEvents(house.memory, house.clock))
+    controller = Controller(settings, house.memory, house.clock, events)
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(controller.run(stop))
+        await house.clock.advance(5)
+        await house.asking()
+        await house.approve()
+        await house.clock.advance(1)
+        assert await house.phase() == "Pending"
+        stop.set()
 
 
 # Whether it can be relied on
