@@ -86,6 +86,15 @@ class ForbiddenError(StoreError):
     reason = "Forbidden"
 
 
+class RefusedError(AuraError):
+    """What was refused (401, 403) went on being refused for as long as anybody would wait: the right to it is missing.
+
+    Not a StoreError, so that whoever waits out those lets it through.
+    """
+
+    reason = "Refused"
+
+
 class UnavailableError(StoreError):
     """429 or another 5xx: the request was not carried out; try again later.
 

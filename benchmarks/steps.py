@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from aura_operator.core.effects import Effect
 from aura_operator.core.lifecycle import Phase
@@ -10,7 +11,7 @@ from aura_operator.store.interface import Selection
 from aura_operator.store.resources import CHECKPOINTS, TASKS, Manifest, new
 from aura_operator.store.view import task_ref, task_view
 from aura_operator.worker.ending import Ended
-from aura_operator.worker.intake import take
+from aura_operator.worker.intake import Intake
 from benchmarks import raw
 from benchmarks.figures import Figure, median, percentile
 from benchmarks.instant import Instant, InstantRuntimes
@@ -40,10 +41,8 @@ async def _run(here: Seat, namespace: str, name: str, instant: Instant, effect: 
     """One task from its claim to its end, in this process."""
     spec = {"agentRef": {"name": "none"}, "input": name}
     manifest = await here.store.create(TASKS, new(TASKS, namespace, name, spec=spec))
-    pool = InstantRuntimes(instant, effect)
-    ended = await take(
-        here.context, pool, task_view(manifest), "bench-revision", missing=None, running=lambda runner: None
-    )
+    task = replace(task_view(manifest), revision="bench-revision")
+    ended = await Intake(here.context, InstantRuntimes(instant, effect), task).run()
     assert ended is Ended.FINISHED, ended
     status = (await here.store.get(task_ref(namespace, name)))["status"]
     assert status["phase"] == Phase.SUCCEEDED.value, status

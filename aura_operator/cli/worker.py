@@ -77,9 +77,12 @@ def _pod_owner(name: str, pod_uid: str | None) -> dict[str, str] | None:
 
 
 async def _run(settings: WorkerSettings, kubeconfig: str | None, probe_host: str, probe_port: int) -> None:
+    from aura_operator.agent.models import preload
     from aura_operator.clock import SystemClock
     from aura_operator.store.kube import KubeStore
     from aura_operator.telemetry import probes
+    from aura_operator.worker import preflight
+    from aura_operator.worker.runtime_pool import RuntimePool
     from aura_operator.worker.worker import Worker
 
     stop = asyncio.Event()
@@ -88,9 +91,20 @@ async def _run(settings: WorkerSettings, kubeconfig: str | None, probe_host: str
         loop.add_signal_handler(number, stop.set)
     store = await KubeStore.connect(kubeconfig)
     try:
-        worker = Worker(settings, store, SystemClock(), uuid.uuid4().hex[:12])
-        async with probes.serve(probe_host, probe_port, healthy=lambda: True, ready=lambda: worker.ready) as port:
-            log.info("probes", port=port)
-            await worker.run(stop)
+        clock = SystemClock()
+        async with RuntimePool(store, clock) as pool:
+            worker = Worker(
+                settings,
+                store,
+                clock,
+                pool,
+                uuid.uuid4().hex[:12],
+                preflight=lambda: preflight.passed(store, clock, settings.home),
+                warm_up=lambda: asyncio.to_thread(preload.load_usual_providers),
+            )
+            async with probes.serve(probe_host, probe_port, healthy=lambda: True, ready=lambda: worker.ready) as port:
+                log.info("probes", port=port)
+                await preload.load()
+                await worker.run(stop)
     finally:
         await store.aclose()

@@ -25,7 +25,7 @@ from aura_operator.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from aura_operator.store.commit import Backoff, get_retrying
+from aura_operator.store.commit import RIGHTS_SECONDS, Backoff, get_retrying
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest, Ref, Resource, new, owned_by
 
@@ -87,8 +87,9 @@ async def ensure(store: Store, resource: Resource, manifest: Manifest) -> None:
 
 
 async def create_retrying(store: Store, resource: Resource, manifest: Manifest, clock: Clock) -> None:
-    """As `ensure`, but waits out outages."""
-    backoff = Backoff(clock)
+    """As `ensure`, but waits out outages. Raises RefusedError too."""
+    about = f"{resource.kind} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"
+    backoff = Backoff(clock, about=about, refused_seconds=RIGHTS_SECONDS)
     while True:
         try:
             return await ensure(store, resource, manifest)

@@ -10,6 +10,11 @@ from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECON
 from aura_operator.store.view import TaskView
 
 PATIENCE_SECONDS = 5.0
+FIRST_TROUBLE_SECONDS = 5.0
+LONGEST_TROUBLE_SECONDS = 300.0
+
+Agent = tuple[str, str]
+"""Namespace and name."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -17,6 +22,15 @@ class _Candidate:
     task: TaskView
     rank: int
     due: float  # on the boot clock: when it is this worker's turn to try
+
+
+@dataclass(slots=True, kw_only=True)
+class _Trouble:
+    """An agent whose tasks can't be run now. None is tried before `until` (boot clock), then one: `probe`, a uid."""
+
+    seconds: float
+    until: float
+    probe: str = ""
 
 
 class Candidates:
@@ -27,6 +41,7 @@ class Candidates:
         self._tasks: dict[str, _Candidate] = {}
         self._served: dict[str, int] = {}  # when each namespace had its last turn
         self._turn = 0
+        self._troubled: dict[Agent, _Trouble] = {}
         self._left: set[str] = set()  # uids of tasks with which only a newer version can go on
 
     def offer(self, task: TaskView, peers: set[str], now: float, wall: float) -> None:
@@ -60,12 +75,32 @@ class Candidates:
         """Tries a task again only at `until` (boot clock)."""
         self._tasks[task.uid] = _Candidate(task=task, rank=0, due=until)
 
+    def trouble(self, task: TaskView, now: float) -> None:
+        """Its agent can't be used now: all tasks of that agent wait, twice as long each time, and cost no slots."""
+        known = self._troubled.get(_agent(task))
+        seconds = FIRST_TROUBLE_SECONDS if known is None else known.seconds
+        if known is not None and known.probe == task.uid:  # those that were tried side by side failed once, together
+            seconds = min(2 * seconds, LONGEST_TROUBLE_SECONDS)
+        self._troubled[_agent(task)] = _Trouble(seconds=seconds, until=now + seconds)
+
+    def no_trouble(self, task: TaskView) -> None:
+        """Its agent can be used."""
+        self._troubled.pop(_agent(task), None)
+
+    def _barred(self, task: TaskView, now: float, wall: float) -> bool:
+        trouble = self._troubled.get(_agent(task))
+        return trouble is not None and now < trouble.until and not ends_only(task, wall)
+
     def take(self, now: float, wall: float, *, free_slots: int, running: int) -> TaskView | None:
         """The next task to claim, and no longer a candidate; None if there is none that may be claimed now.
 
         Tasks that only have to end need no slot. A task that cost its last workers their lives runs alone.
         """
-        due = [candidate for candidate in self._tasks.values() if candidate.due <= now]
+        due = [
+            candidate
+            for candidate in self._tasks.values()
+            if candidate.due <= now and not self._barred(candidate.task, now, wall)
+        ]
         making_room = running > 0 and any(self._needs_room(candidate, now) for candidate in due)
         fit = [candidate.task for candidate in due if _fits(candidate.task, wall, free_slots, running, making_room)]
         if not fit:
@@ -74,6 +109,10 @@ class Candidates:
         self._turn += 1
         self._served[chosen.ref.namespace] = self._turn
         del self._tasks[chosen.uid]
+        trouble = self._troubled.get(_agent(chosen))
+        if trouble is not None and now >= trouble.until:
+            # This one tries, and the others wait for what comes of it.
+            trouble.probe, trouble.until = chosen.uid, now + trouble.seconds
         return chosen
 
     @staticmethod
@@ -83,6 +122,10 @@ class Candidates:
 
     def next_due(self) -> float | None:
         return min((candidate.due for candidate in self._tasks.values()), default=None)
+
+
+def _agent(task: TaskView) -> Agent:
+    return task.ref.namespace, task.agent
 
 
 def _fits(task: TaskView, wall: float, free_slots: int, running: int, making_room: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 import structlog
@@ -11,8 +12,8 @@ from aura_operator.core.entries import Finished
 from aura_operator.core.instants import quantised
 from aura_operator.core.journal import head_after
 from aura_operator.core.lifecycle import Phase
-from aura_operator.errors import AuraError, ConflictError, FencedError, NewerJournalError, NotFoundError
-from aura_operator.store.commit import commit, describe, get_retrying
+from aura_operator.errors import AuraError, ConflictError, FencedError, NewerJournalError, NotFoundError, RefusedError
+from aura_operator.store.commit import RIGHTS_SECONDS, commit, describe, get_retrying
 from aura_operator.store.events import EventType
 from aura_operator.store.resources import Manifest
 from aura_operator.store.task_writes import JournalDelta, finish, release
@@ -28,7 +29,10 @@ class Ended(Enum):
     PARKED = "parked"
     RELEASED = "released"
     LOST = "lost"  # deleted, or another's, after it had been ours
-    NOT_CLAIMED = "not claimed"  # somebody else was first
+    NOT_CLAIMED = "not claimed"  # somebody else was first, or this worker goes
+    NOT_YET = "not yet"  # not claimed: its agent may still be created
+    DEFERRED = "deferred"  # released: what it runs with can't be had now
+    DROPPED = "dropped"  # still said to be ours: even its release was refused
     LEFT = "left"  # released again: only a newer version can go on with it
 
 
@@ -41,30 +45,45 @@ async def announce(context: WorkerContext, manifest: Manifest, entry: Finished) 
 
 async def fail(context: WorkerContext, task: TaskView, error: Exception) -> Ended:
     """Ends a task whose journal can't be read or written further, visibly; what is unresolved stays so. One that a
-    newer version wrote is left to that version."""
+    newer version wrote is left to that version, and one where rights are missing to whoever has them."""
     if isinstance(error, NewerJournalError):
-        return await leave(context, task, str(error))
+        ended = await hand_back(context, task, str(error))
+        return Ended.LEFT if ended is Ended.RELEASED else ended
+    if isinstance(error, RefusedError):
+        ended = await hand_back(context, task, f"given up: {error}", refused_seconds=0)
+        return Ended.DEFERRED if ended is Ended.RELEASED else ended
     if isinstance(error, AuraError):
         return await end(context, task, Phase.FAILED, error.reason, str(error))
     return await end(context, task, Phase.FAILED, "InternalError", f"a fault of the operator: {error!r}")
 
 
-async def leave(context: WorkerContext, task: TaskView, why: str) -> Ended:
-    """Hands a task of this worker back as it is, and says why."""
+async def hand_back(
+    context: WorkerContext,
+    task: TaskView,
+    why: str,
+    *,
+    unless: Callable[[], bool] = lambda: False,
+    refused_seconds: float = RIGHTS_SECONDS,
+) -> Ended:
+    """Gives a task of this worker back as it is, and says why: RELEASED, or LOST where it isn't ours any more.
+
+    `unless` is asked when the task has been read: does it run after all? Raises RefusedError.
+    """
+    clock = context.clock
     try:
-        manifest = await get_retrying(context.store, task.ref, context.clock)
+        manifest = await get_retrying(context.store, task.ref, clock, refused_seconds=refused_seconds)
         found = task_view(manifest)
-        if found.uid != task.uid or not found.owned_by(context.owner):
-            raise FencedError(f"{task.ref}: {describe(manifest)}")
+        if found.uid != task.uid or not found.owned_by(context.owner) or unless():
+            return Ended.LOST
         owned = owned_task(found, context.owner)
         nothing = JournalDelta(lines=(), head=owned.head)
-        fields = reporting.left(why)
-        await commit(context.store, release(owned, nothing, now=context.clock.now(), fields=fields), context.clock)
-    except (FencedError, NotFoundError, ConflictError) as lost:
+        write = release(owned, nothing, now=clock.now(), fields=reporting.left(why))
+        await commit(context.store, write, clock, refused_seconds=refused_seconds)
+    except (NotFoundError, ConflictError) as lost:
         structlog.get_logger().info("not released", task=str(task.ref), error=str(lost))
         return Ended.LOST
-    structlog.get_logger().warning("left to a newer version", task=str(task.ref), why=why)
-    return Ended.LEFT
+    structlog.get_logger().info("handed back", task=str(task.ref), why=why)
+    return Ended.RELEASED
 
 
 async def end(context: WorkerContext, task: TaskView, phase: Phase, reason: str, message: str) -> Ended:

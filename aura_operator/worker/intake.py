@@ -1,35 +1,30 @@
-"""Takes a Pending task in: claims it, folds its journal, and runs it with its agent's runtime.
+"""One task's way through a slot: from candidate through its claim to a runner, as far as it goes.
 
-Owns the way from a candidate to a running task, and what is said of one that can't be run.
+Owns what is done at each stage when a person cancels the task, when this worker drains, and when what the task needs
+can't be had. The claim itself is not here (see claiming.py), nor the run (see runner.py).
 """
 
 from __future__ import annotations
 
-import asyncio
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 
 import structlog
 
-from aura_operator.core.codec import decode, encode, schema_of
+from aura_operator.core.codec import decode
 from aura_operator.core.decide import DEADLINE_PASSED
-from aura_operator.core.entries import Claimed
 from aura_operator.core.fold import fold
-from aura_operator.core.instants import quantised, to_second_text
-from aura_operator.core.journal import head_after
+from aura_operator.core.instants import from_text
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.state import initial
-from aura_operator.errors import AuraError, ConfigurationError, ConflictError, NotFoundError, StoreError
-from aura_operator.store.approvals import approval_ref
-from aura_operator.store.commit import commit
+from aura_operator.errors import AuraError, ConfigurationError, NotFoundError, RefusedError, StoreError
 from aura_operator.store.journal_reads import lines_of, read_journal
 from aura_operator.store.resources import Manifest
-from aura_operator.store.task_fields import StatusFields
-from aura_operator.store.task_writes import claim
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.worker import reporting
 from aura_operator.worker.candidates import ends_only
-from aura_operator.worker.ending import Ended, end, fail
+from aura_operator.worker.claiming import ahead_seconds, claimed
+from aura_operator.worker.ending import Ended, end, fail, hand_back
+from aura_operator.worker.interruption import Interrupted, Interruption, Reason
 from aura_operator.worker.live import LiveTask, WorkerContext
 from aura_operator.worker.payloads import Payloads
 from aura_operator.worker.revision import pin
@@ -38,131 +33,122 @@ from aura_operator.worker.runtime import AgentRuntime, RuntimeSource
 
 log = structlog.get_logger()
 
-
-class AgentMissing(ConfigurationError):
-    """The task's agent isn't there (yet)."""
-
-    reason = "AgentNotFound"
+AGENT_GRACE_SECONDS = 10.0  # a task may be applied before its agent
 
 
-async def revision_for(context: WorkerContext, task: TaskView) -> str:
-    """The revision that the task has or, before its first claim, gets. Raises AgentMissing."""
-    if task.revision or ends_only(task, context.clock.now()):
-        return task.revision
-    try:
-        return await pin(context.store, task.ref.namespace, task.agent, context.clock)
-    except NotFoundError as error:
-        raise AgentMissing(
-            f"AuraAgent {task.ref.namespace}/{task.agent} doesn't exist; create it, then run the task again"
-        ) from error
+class Intake:
+    """A task that has a slot. `task` is as the candidate was seen."""
 
+    def __init__(self, context: WorkerContext, runtimes: RuntimeSource, task: TaskView) -> None:
+        self.task = task
+        self._context = context
+        self._runtimes = runtimes
+        self._runner: Runner | None = None
+        self._interruption = Interruption()
 
-async def take(
-    context: WorkerContext,
-    runtimes: RuntimeSource,
-    task: TaskView,
-    revision: str,
-    *,
-    missing: AgentMissing | None,
-    running: Callable[[Runner], None],
-) -> Ended:
-    """Claims a task and runs it as far as it goes. `missing`: it can only be ended, for that reason."""
-    # What the task waited for is read meanwhile: after a decision every millisecond is a person's.
-    claimed, approvals = await asyncio.gather(_claim(context, task, revision), _approvals(context, task))
-    if claimed is None:
-        return Ended.NOT_CLAIMED
-    if task.desired is Desired.CANCEL:
-        return await end(context, claimed, Phase.CANCELLED, "Cancelled", "cancelled as desired")
-    if ends_only(task, context.clock.now()):
-        return await end(context, claimed, Phase.FAILED, "DeadlineExceeded", DEADLINE_PASSED)
-    if missing is not None:
-        return await fail(context, claimed, missing)
-    if claimed.session is not None:
-        return await fail(
-            context,
-            claimed,
-            ConfigurationError("this version runs no sessions; leave spec.sessionRef out", reason="Unsupported"),
-        )
-    try:
-        async with runtimes.use(task.ref.namespace, revision) as runtime:
-            lacking = runtime.spec.unsupported()
-            if lacking is not None:
-                return await fail(context, claimed, ConfigurationError(lacking, reason="Unsupported"))
-            ahead = ahead_seconds(task, context.clock.now())
-            live = await _recalled(context, claimed, runtime, approvals, ahead)
-            runner = Runner(live)
-            running(runner)
-            return await runner.run()
-    except AuraError as error:
-        return await fail(context, claimed, error)
+    def seen(self, manifest: Manifest) -> None:
+        """Takes in the object as a watch told it, once it is this worker's."""
+        if self._runner is not None:
+            self._runner.seen(manifest)
+            return
+        task = task_view(manifest)
+        if task.desired is Desired.CANCEL or task.deleting:
+            self._interruption.ask(Reason.CANCEL)
 
+    def drain(self) -> None:
+        """Comes to an end soon without losing anything."""
+        if self._runner is not None:
+            self._runner.drain()
+        else:
+            self._interruption.ask(Reason.DRAIN)
 
-async def _claim(context: WorkerContext, task: TaskView, revision: str) -> TaskView | None:
-    """The task in this worker's hands, or None where somebody else was first."""
-    now = quantised(context.clock.now())
-    ended = task.last_end
-    entry = Claimed(
-        at=now,
-        epoch=task.epoch + 1,
-        worker=context.owner.worker,
-        incarnation=context.owner.incarnation,
-        revision=revision,
-        proof=ended.proof if ended is not None and ended.epoch == task.epoch else None,
-    )
-    line = encode(entry)
-    first: StatusFields = {"run": str(uuid.uuid4()), "startedAt": to_second_text(now)}
-    if revision:
-        first["agentRevision"] = revision
-    write = claim(
-        task,
-        context.owner,
-        line=line,
-        schema=schema_of(entry),
-        head=head_after(task.head, line),
-        now=now,
-        first=first,
-        fields=reporting.claimed(task.manifest, now),
-    )
-    try:
-        manifest = await commit(context.store, write, context.clock)
-    except (ConflictError, NotFoundError) as error:
-        log.debug("not claimed", task=str(task.ref), error=str(error))
-        return None
-    claimed = task_view(manifest)
-    log.info("claimed", task=str(task.ref), epoch=claimed.epoch, worker=context.owner.worker, proof=entry.proof)
-    return claimed
+    def abandon(self) -> None:
+        """Gives up on effects that still run."""
+        if self._runner is not None:
+            self._runner.abandon()
 
-
-def ahead_seconds(task: TaskView, now: float) -> float:
-    """By how much the controller's clock, which found a timer due, is ahead of a worker's that says `now`."""
-    if len(task.steering) > task.steering_consumed or task.desired is not Desired.RUN:
-        return 0.0  # woken for another reason, perhaps long before the timer's end
-    due = [wait.until for wait in task.waiting_for if wait.kind.by_clock and wait.name in task.fired]
-    return max(0.0, max((until for until in due if until is not None), default=now) - now)
-
-
-async def _approvals(context: WorkerContext, task: TaskView) -> dict[str, Manifest]:
-    """The approvals that a task waits for, by name, as they are now; without those that can't be read now."""
-    names = [wait.name for wait in task.waiting_for if wait.kind.of_people]
-
-    async def read(name: str) -> Manifest | None:
+    async def run(self) -> Ended:
+        """Goes as far as it goes. Raises AuraError where nothing was claimed, and could be some other time."""
         try:
-            return await context.store.get(approval_ref(task.ref.namespace, name))
-        except StoreError as error:
-            log.debug("approval not read ahead", approval=name, error=str(error))
-            return None
+            async with self._interruption.heard():
+                revision, missing = await self._revision()
+        except Interrupted:
+            return Ended.NOT_CLAIMED
+        if missing is not None and self._agent_may_come():
+            return Ended.NOT_YET
+        mine, approvals = await claimed(self._context, self.task, revision)
+        if mine is None:
+            return Ended.NOT_CLAIMED
+        try:
+            return await self._with(mine, revision, approvals, missing)
+        except RefusedError as error:
+            log.warning("given up, since nothing can be written", task=str(self.task.ref), error=str(error))
+            return Ended.DROPPED
 
-    found = await asyncio.gather(*(read(name) for name in names))
-    return {name: manifest for name, manifest in zip(names, found, strict=True) if manifest is not None}
+    async def _revision(self) -> tuple[str, ConfigurationError | None]:
+        """The revision that the task has or, before its first claim, gets; or why there is none."""
+        context, task = self._context, self.task
+        if task.revision or ends_only(task, context.clock.now()):
+            return task.revision, None
+        try:
+            return await pin(context.store, task.ref.namespace, task.agent, context.clock), None
+        except NotFoundError:
+            message = f"AuraAgent {task.ref.namespace}/{task.agent} doesn't exist; create it, then run the task again"
+            return "", ConfigurationError(message, reason="AgentNotFound")
+
+    def _agent_may_come(self) -> bool:
+        age = self._context.clock.now() - from_text(self.task.manifest["metadata"]["creationTimestamp"])
+        return age < AGENT_GRACE_SECONDS
+
+    async def _with(
+        self, mine: TaskView, revision: str, approvals: Mapping[str, Manifest], missing: ConfigurationError | None
+    ) -> Ended:
+        """What is done with a task in this worker's hands."""
+        context = self._context
+        if self.task.desired is Desired.CANCEL:
+            return await self._cancelled(mine)
+        if ends_only(self.task, context.clock.now()):
+            return await end(context, mine, Phase.FAILED, "DeadlineExceeded", DEADLINE_PASSED)
+        problem = missing or _unsupported(mine)
+        if problem is not None:
+            return await fail(context, mine, problem)
+        async with AsyncExitStack() as held:
+            try:
+                async with self._interruption.heard():
+                    runtime = await held.enter_async_context(self._runtimes.use(mine.ref.namespace, revision))
+                    live = await self._recalled(mine, runtime, approvals)
+            except Interrupted as interrupted:
+                if interrupted.reason is Reason.CANCEL:
+                    return await self._cancelled(mine)
+                return await hand_back(context, mine, "handed over; wants a worker")
+            except (StoreError, RefusedError) as error:
+                # It may pass, and is no fault of the task's: it waits, without a slot.
+                ended = await hand_back(context, mine, f"can't be run now: {error}")
+                return Ended.DEFERRED if ended is Ended.RELEASED else ended
+            except AuraError as error:
+                return await fail(context, mine, error)
+            self._runner = Runner(live)
+            return await self._runner.run()
+
+    async def _cancelled(self, mine: TaskView) -> Ended:
+        return await end(self._context, mine, Phase.CANCELLED, "Cancelled", "cancelled as desired")
+
+    async def _recalled(self, mine: TaskView, runtime: AgentRuntime, approvals: Mapping[str, Manifest]) -> LiveTask:
+        """The task as its journal tells it. Raises DamagedJournalError, NewerJournalError."""
+        lacking = runtime.spec.unsupported()
+        if lacking is not None:
+            raise ConfigurationError(lacking, reason="Unsupported")
+        context = self._context
+        ahead = ahead_seconds(self.task, context.clock.now())
+        segments, inline = await read_journal(context.store, mine, context.clock)
+        entries = (decode(line) for line in lines_of(segments, inline))
+        state = fold(initial(task=mine.ref.name, run=mine.run, user_input=mine.user_input), entries)
+        payloads = Payloads(mine.manifest)
+        await payloads.load(context.store, state.items, context.clock)
+        return LiveTask(context, mine, state, segments, payloads, runtime, approvals, ahead_seconds=ahead)
 
 
-async def _recalled(
-    context: WorkerContext, task: TaskView, runtime: AgentRuntime, approvals: Mapping[str, Manifest], ahead: float
-) -> LiveTask:
-    """The run of a task as its journal tells it. Raises DamagedJournalError, NewerJournalError."""
-    segments, inline = await read_journal(context.store, task, context.clock)
-    entries = (decode(line) for line in lines_of(segments, inline))
-    state = fold(initial(task=task.ref.name, run=task.run, user_input=task.user_input), entries)
-    payloads = Payloads(task.manifest)
-    await payloads.load(context.store, state.items, context.clock)
-    return LiveTask(context, task, state, segments, payloads, runtime, approvals, ahead_seconds=ahead)
+def _unsupported(task: TaskView) -> ConfigurationError | None:
+    if task.session is None:
+        return None
+    return ConfigurationError("this version runs no sessions; leave spec.sessionRef out", reason="Unsupported")

@@ -12,15 +12,21 @@ from aura_operator.clock import Clock
 from aura_operator.errors import AlreadyExistsError, ConfigurationError, NotFoundError
 from aura_operator.store.commit import get_retrying
 from aura_operator.store.interface import Store
-from aura_operator.store.resources import AGENTS, REVISIONS, Ref, new
+from aura_operator.store.resources import AGENTS, REVISIONS, Manifest, Ref, new
 from aura_operator.store.revisions import revision_name
 
 AGENT_LABEL = "aura.mezmo.com/agent"
 
+READ_SECONDS = 20.0  # for anything that is read before a task runs: it holds a slot meanwhile
+REFUSED_SECONDS = 5.0  # a server that has just started refuses for a moment what it will allow
+
 
 async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
-    """The name of the revision of the agent as it is now; it exists afterwards. Raises NotFoundError for no agent."""
-    found = await get_retrying(store, Ref(resource=AGENTS, namespace=namespace, name=agent), clock)
+    """The name of the revision of the agent as it is now; it exists afterwards.
+
+    Raises NotFoundError for no agent, StoreError or RefusedError where that can't be known or done now.
+    """
+    found = await _read(store, Ref(resource=AGENTS, namespace=namespace, name=agent), clock)
     spec = found["spec"]
     name = revision_name(agent, spec)
     manifest = new(REVISIONS, namespace, name, data={"spec": spec}, revision=found["metadata"].get("generation", 1))
@@ -29,7 +35,7 @@ async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
     try:
         await store.create(REVISIONS, manifest)
     except AlreadyExistsError:
-        found = await get_retrying(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
+        found = await _read(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
         if found["data"] != {"spec": spec}:
             raise ConfigurationError(
                 f"ControllerRevision {namespace}/{name} holds something else than AuraAgent {agent}; delete it"
@@ -38,9 +44,13 @@ async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
 
 
 async def read_revision(store: Store, namespace: str, name: str, clock: Clock) -> AgentSpec:
-    """The pinned spec. Raises ConfigurationError if it is gone or this version can't read it."""
+    """The pinned spec.
+
+    Raises ConfigurationError if it is gone or this version can't read it, StoreError or RefusedError if it can't be
+    read now.
+    """
     try:
-        found = await get_retrying(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
+        found = await _read(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
         return AgentSpec.model_validate(found["data"]["spec"])
     except NotFoundError as error:
         raise ConfigurationError(
@@ -50,3 +60,7 @@ async def read_revision(store: Store, namespace: str, name: str, clock: Clock) -
         raise ConfigurationError(
             f"ControllerRevision {namespace}/{name} can't be read by this version: {error.errors()[0]['msg']}"
         ) from error
+
+
+async def _read(store: Store, ref: Ref, clock: Clock) -> Manifest:
+    return await get_retrying(store, ref, clock, within_seconds=READ_SECONDS, refused_seconds=REFUSED_SECONDS)

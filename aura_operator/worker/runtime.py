@@ -1,14 +1,13 @@
-"""What a task runs with: the model's client, its tool servers, and the policies of its agent's revision.
+"""What a task runs with: its model, its tools, and the policies of its agent's revision.
 
-Owns building it from a revision and its Secrets, and sharing it among the tasks of one revision. Must not know tasks.
+Owns making it of a spec and the contents of Secrets. Not here: reading those and sharing it (see runtime_pool.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, assert_never
 
@@ -20,14 +19,9 @@ from aura_operator.agent.models.settings import ModelSettings
 from aura_operator.agent.ports import Model, Tools
 from aura_operator.agent.specs import ToolSpec
 from aura_operator.api.agent import AgentSpec, McpServer, StdioServer, StreamableHttpServer
-from aura_operator.clock import Clock
 from aura_operator.core.effects import ToolPolicy, ToolRule, policy_for
 from aura_operator.core.limits import Limits
-from aura_operator.errors import ConfigurationError, NotFoundError
-from aura_operator.store.commit import get_retrying
-from aura_operator.store.interface import Store
-from aura_operator.store.resources import SECRETS, Ref
-from aura_operator.worker.revision import read_revision
+from aura_operator.errors import ConfigurationError
 
 LINGER_SECONDS = 300.0  # connections of a revision that no task uses are kept so long: parked tasks come back
 SPECS_KEPT = 256
@@ -43,7 +37,6 @@ class AgentRuntime:
     rules: tuple[ToolRule, ...]
     limits: Limits
     server_timeouts: Mapping[str, float]
-    users: int = 0
     _started: bool = False
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -79,81 +72,6 @@ class RuntimeSource(Protocol):
         ...
 
 
-class RuntimePool:
-    """AgentRuntime by revision, kept for a while after its last task."""
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self._kept: dict[tuple[str, str, str], AgentRuntime] = {}
-        self._specs: dict[tuple[str, str], AgentSpec] = {}
-        self._idle_since: dict[tuple[str, str, str], float] = {}
-        self._building = asyncio.Lock()
-
-    @asynccontextmanager
-    async def use(self, namespace: str, revision: str) -> AsyncIterator[AgentRuntime]:
-        """The runtime of a revision, for the time of the block. Raises ConfigurationError."""
-        async with self._building:
-            await self._sweep()
-            spec = await self._spec(namespace, revision)
-            secrets, version = await self._secrets(namespace, spec)
-            key = (namespace, revision, version)
-            runtime = self._kept.get(key)
-            if runtime is None:
-                runtime = self._kept[key] = build(spec, secrets)
-            runtime.users += 1
-            self._idle_since.pop(key, None)
-        try:
-            yield runtime
-        finally:
-            runtime.users -= 1
-            if runtime.users == 0:
-                self._idle_since[key] = self._clock.boot()
-
-    async def aclose(self) -> None:
-        for runtime in self._kept.values():
-            await runtime.aclose()
-        self._kept.clear()
-
-    async def _spec(self, namespace: str, revision: str) -> AgentSpec:
-        """The revision's spec; its name says its content, so it is read once."""
-        key = (namespace, revision)
-        if key not in self._specs:
-            if len(self._specs) >= SPECS_KEPT:
-                self._specs.clear()
-            self._specs[key] = await read_revision(self._store, namespace, revision, self._clock)
-        return self._specs[key]
-
-    async def _sweep(self) -> None:
-        now = self._clock.boot()
-        for key in [key for key, since in self._idle_since.items() if now - since > LINGER_SECONDS]:
-            del self._idle_since[key]
-            await self._kept.pop(key).aclose()
-
-    async def _secrets(self, namespace: str, spec: AgentSpec) -> tuple[dict[str, dict[str, str]], str]:
-        """The Secrets that the agent names, decoded, and a text that changes when one of them does."""
-        names = {server.headers_secret_ref.name for server in _http_servers(spec) if server.headers_secret_ref}
-        if spec.model.api_key_secret_ref is not None:
-            names.add(spec.model.api_key_secret_ref.name)
-        secrets: dict[str, dict[str, str]] = {}
-        versions: list[str] = []
-        for name in sorted(names):
-            try:
-                found = await get_retrying(
-                    self._store, Ref(resource=SECRETS, namespace=namespace, name=name), self._clock
-                )
-            except NotFoundError as error:
-                raise ConfigurationError(
-                    f"Secret {namespace}/{name}, which the agent names, doesn't exist; create it",
-                    reason="SecretNotFound",
-                ) from error
-            secrets[name] = {
-                key: base64.b64decode(value).decode(errors="replace") for key, value in found.get("data", {}).items()
-            }
-            versions.append(f"{name}@{found['metadata']['uid']}@{found['metadata']['resourceVersion']}")
-        return secrets, ",".join(versions)
-
-
 def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> AgentRuntime:
     """The runtime for a spec and its Secrets' contents. Connects to nothing yet."""
     model = spec.model
@@ -183,10 +101,6 @@ def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> AgentRun
             server.name: float(server.timeout_seconds) for server in spec.mcp_servers if server.timeout_seconds
         },
     )
-
-
-def _http_servers(spec: AgentSpec) -> list[StreamableHttpServer]:
-    return [server for server in spec.mcp_servers if isinstance(server, StreamableHttpServer)]
 
 
 def _server(server: McpServer, secrets: Mapping[str, Mapping[str, str]]) -> ServerSpec:

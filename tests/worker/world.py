@@ -24,26 +24,20 @@ from aura_operator.controller.events import StoreEvents
 from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Usage
 from aura_operator.core.limits import Limits
-from aura_operator.core.ownership import Owner, incarnation_of
 from aura_operator.core.transcript import Item, ModelReply
 from aura_operator.store.approvals import PENDING, approval_view
-from aura_operator.store.events import EventRecorder
 from aura_operator.store.follow import Change, follow
 from aura_operator.store.interface import Selection, add
-from aura_operator.store.leases import lease_ref
-from aura_operator.store.resources import APPROVALS, TASKS, Manifest, new
+from aura_operator.store.resources import AGENTS, APPROVALS, TASKS, Manifest, new
 from aura_operator.store.view import TaskView, task_ref, task_view
 from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.faulty import Call, FaultyStore
 from aura_operator.testing.ledger import EPOCH, IDEMPOTENCY_KEY
 from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall, memory_tool
-from aura_operator.worker.candidates import takeable
-from aura_operator.worker.intake import take
 from aura_operator.worker.lease import WorkerLease
-from aura_operator.worker.live import WorkerContext
-from aura_operator.worker.runner import Runner
 from aura_operator.worker.runtime import AgentRuntime
+from aura_operator.worker.worker import Worker, WorkerSettings
 
 NAMESPACE, HOME = "n", "aura-system"
 ONE = task_ref(NAMESPACE, "one")
@@ -76,6 +70,7 @@ class World:
         self.answering = True
         self.limits = Limits(recoveries=recoveries)
         self.lives = 0
+        self.slots = 8
         self._controller = Controller(
             ControllerSettings(name="c", pod_uid="pod-c", operator_namespace=HOME),
             self.memory,
@@ -84,6 +79,7 @@ class World:
         )
 
     async def create(self, **spec: Any) -> TaskView:
+        await self.memory.create(AGENTS, new(AGENTS, NAMESPACE, "sre", spec=AGENT_SPEC))
         body = {"agentRef": {"name": "sre"}, "input": "go", **spec}
         return task_view(await self.memory.create(TASKS, new(TASKS, NAMESPACE, "one", spec=body)))
 
@@ -151,33 +147,28 @@ class Life:
     passed: int = 0
     points: list[str] = field(default_factory=list)
     dead: bool = False
-    draining: bool = False
-    runner: Runner | None = None
     held: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         world = self.world
         self.store = FaultyStore(world.memory, world.clock)
-        self.store.before = lambda call: self.point(f"before {_named(call)}")
-        self.store.after = lambda call: self.point(f"after {_named(call)}")
-        self.owner = Owner(worker=self.name, incarnation=incarnation_of(f"pod-{self.name}", str(self.number)))
-        self.lease = WorkerLease(
-            self.store,
-            world.clock,
-            lease_ref(HOME, self.name),
-            incarnation=self.owner.incarnation,
-            pod_uid=f"pod-{self.name}",
-            pod_owner=None,
-            free_slots=lambda: 8,
+        self.store.before = lambda call: self._requests("before", call)
+        self.store.after = lambda call: self._requests("after", call)
+        settings = WorkerSettings(
+            name=self.name, pod_uid=f"pod-{self.name}", operator_namespace=HOME, slots=world.slots
         )
-        self.context = WorkerContext(
-            store=self.store,
-            clock=world.clock,
-            lease=self.lease,
-            owner=self.owner,
-            events=EventRecorder(self.store, world.clock, component="worker", instance=self.name),
-        )
+        self.worker = Worker(settings, self.store, world.clock, self, str(self.number))
+        self.stop = asyncio.Event()
         self._killed = asyncio.Event()
+
+    async def _requests(self, when: str, call: Call) -> None:
+        if call.method in ("list", "watch") and not self.dead:
+            return  # nothing of the task's depends on where among these it dies
+        await self.point(f"{when} {_named(call)}")
+
+    @property
+    def lease(self) -> WorkerLease:
+        return self.worker.lease
 
     async def point(self, name: str) -> None:
         if self.dead:
@@ -198,9 +189,7 @@ class Life:
 
     def drain(self) -> None:
         """As on SIGTERM: hands over what it runs, claims nothing more, and ends."""
-        self.draining = True
-        if self.runner is not None:
-            self.runner.drain()
+        self.stop.set()
 
     def kill(self) -> None:
         self.dead = True
@@ -208,7 +197,7 @@ class Life:
 
     async def run(self) -> None:
         """Lives until killed, or cancelled."""
-        living = asyncio.ensure_future(self._live())
+        living = asyncio.ensure_future(self.worker.run(self.stop))
         killed = asyncio.ensure_future(self._killed.wait())
         try:
             await asyncio.wait({living, killed}, return_when=asyncio.FIRST_COMPLETED)
@@ -221,34 +210,11 @@ class Life:
         if ended:
             living.result()
 
-    async def _live(self) -> None:
-        world = self.world
-        await self.lease.acquire()
-        async with asyncio.TaskGroup() as group:
-            loops = [group.create_task(self.lease.keep()), group.create_task(self._watch_owned())]
-            selection = Selection(resource=TASKS, fields="status.phase=Pending")
-            async for seen in follow(world.memory, selection, world.clock):
-                if seen.change is Change.SET and takeable(task := task_view(seen.object)):
-                    await take(self.context, self, task, "sre-1", missing=None, running=self._running)
-                if self.draining:
-                    break
-            for loop in loops:
-                loop.cancel()
-
-    async def _watch_owned(self) -> None:
-        selection = Selection(resource=TASKS, fields=f"status.owner.worker={self.name}")
-        async for seen in follow(self.world.memory, selection, self.world.clock):
-            if seen.change is Change.SET and self.runner is not None:
-                self.runner.seen(seen.object)
-
-    def _running(self, runner: Runner) -> None:
-        self.runner = runner
-
     @asynccontextmanager
     async def use(self, namespace: str, revision: str) -> AsyncIterator[AgentRuntime]:
         """This life is also the source of its runtime."""
         yield AgentRuntime(
-            spec=AGENT,
+            spec=AgentSpec.model_validate(AGENT_SPEC),
             model=_Model(self.world),
             toolbox=_Tools(self),
             rules=RULES,
@@ -262,9 +228,7 @@ def _named(call: Call) -> str:
     return f"{call.method} {what}" + ("/" + call.ref.name.partition("-")[0] if call.ref else "")
 
 
-AGENT = AgentSpec.model_validate(
-    {"model": {"name": "scripted:none"}, "approvals": {"approvers": {"users": ["bob"]}, "fourEyes": False}}
-)
+AGENT_SPEC = {"model": {"name": "scripted:none"}, "approvals": {"approvers": {"users": ["bob"]}, "fourEyes": False}}
 RULES = (
     ToolRule(match="s__read", effect=Effect.READ),
     ToolRule(match="s__idempotent", effect=Effect.IDEMPOTENT, approval_required=False),
