@@ -16,7 +16,7 @@ from aura_operator.store.commit import try_commit
 from aura_operator.store.conditions import Condition, holds, updated
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import TASKS, Ref
-from aura_operator.store.task_fields import StatusFields
+from aura_operator.store.task_fields import CANNOT_RUN_NOW, StatusFields
 from aura_operator.store.task_writes import remark
 from aura_operator.store.view import TaskView
 
@@ -51,11 +51,16 @@ def lonely(seen: Gathered) -> str | None:
     return None if seen.live else "no worker is live; start some"
 
 
+def given_back(seen: Gathered) -> str | None:
+    """The last owner said why, and that holds until the next one tries."""
+    return seen.task.summary if seen.task.summary.startswith(CANNOT_RUN_NOW) else None
+
+
 def queued(seen: Gathered) -> str | None:
     return f"no worker has taken it yet ({seen.live} live, {seen.free_slots} slots free)"
 
 
-CHECKS: tuple[Callable[[Gathered], str | None], ...] = (paused, newer, lonely, queued)
+CHECKS: tuple[Callable[[Gathered], str | None], ...] = (paused, newer, lonely, given_back, queued)
 
 
 def summary_for(seen: Gathered) -> str | None:

@@ -16,6 +16,10 @@ from aura_operator.core.lifecycle import WaitKind
 from aura_operator.core.ownership import Owner
 from aura_operator.core.state import TaskState
 
+CANNOT_RUN_NOW = "can't be run now: "
+"""How an owner begins the summary of a task that it gives back for a reason that may pass. Nobody knows better until it
+is claimed again, so the controller leaves such a summary alone."""
+
 
 class OwnerFields(TypedDict):
     worker: str

@@ -12,6 +12,7 @@ from aura_operator.store.view import TaskView
 PATIENCE_SECONDS = 5.0
 FIRST_TROUBLE_SECONDS = 5.0
 LONGEST_TROUBLE_SECONDS = 300.0
+TRY_SECONDS = 60.0  # more than a try takes, unless nothing comes of it
 
 Agent = tuple[str, str]
 """Namespace and name."""
@@ -112,7 +113,7 @@ class Candidates:
         trouble = self._troubled.get(_agent(chosen))
         if trouble is not None and now >= trouble.until:
             # This one tries, and the others wait for what comes of it.
-            trouble.probe, trouble.until = chosen.uid, now + trouble.seconds
+            trouble.probe, trouble.until = chosen.uid, now + max(trouble.seconds, TRY_SECONDS)
         return chosen
 
     @staticmethod

@@ -16,6 +16,7 @@ from aura_operator.errors import AuraError, ConflictError, FencedError, NewerJou
 from aura_operator.store.commit import RIGHTS_SECONDS, commit, describe, get_retrying
 from aura_operator.store.events import EventType
 from aura_operator.store.resources import Manifest
+from aura_operator.store.task_fields import CANNOT_RUN_NOW
 from aura_operator.store.task_writes import JournalDelta, finish, release
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
@@ -50,7 +51,7 @@ async def fail(context: WorkerContext, task: TaskView, error: Exception) -> Ende
         ended = await hand_back(context, task, str(error))
         return Ended.LEFT if ended is Ended.RELEASED else ended
     if isinstance(error, RefusedError):
-        ended = await hand_back(context, task, f"given up: {error}", refused_seconds=0)
+        ended = await hand_back(context, task, f"{CANNOT_RUN_NOW}{error}", refused_seconds=0)
         return Ended.DEFERRED if ended is Ended.RELEASED else ended
     if isinstance(error, AuraError):
         return await end(context, task, Phase.FAILED, error.reason, str(error))

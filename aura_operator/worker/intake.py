@@ -20,6 +20,7 @@ from aura_operator.core.state import initial
 from aura_operator.errors import AuraError, ConfigurationError, NotFoundError, RefusedError, StoreError
 from aura_operator.store.journal_reads import lines_of, read_journal
 from aura_operator.store.resources import Manifest
+from aura_operator.store.task_fields import CANNOT_RUN_NOW
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker.candidates import ends_only
 from aura_operator.worker.claiming import ahead_seconds, claimed
@@ -123,7 +124,7 @@ class Intake:
                 return await hand_back(context, mine, "handed over; wants a worker")
             except (StoreError, RefusedError) as error:
                 # It may pass, and is no fault of the task's: it waits, without a slot.
-                ended = await hand_back(context, mine, f"can't be run now: {error}")
+                ended = await hand_back(context, mine, f"{CANNOT_RUN_NOW}{error}")
                 return Ended.DEFERRED if ended is Ended.RELEASED else ended
             except AuraError as error:
                 return await fail(context, mine, error)

@@ -100,7 +100,7 @@ class Worker:
             owner=self._owner,
             events=EventRecorder(store, clock, component="worker", instance=settings.name),
         )
-        self._slots = Slots(
+        self.slots = Slots(
             settings.slots,
             context=context,
             runtimes=runtimes,
@@ -128,7 +128,7 @@ class Worker:
         await self.lease.acquire()
 
     async def _work(self, stop: asyncio.Event) -> None:
-        async with asyncio.TaskGroup() as group, self._slots:
+        async with asyncio.TaskGroup() as group, self.slots:
             loops = [group.create_task(self.lease.keep()), group.create_task(self._watch_leases())]
             for namespace in self._settings.namespaces or (None,):
                 loops.append(group.create_task(self._watch_pending(namespace)))
@@ -144,19 +144,19 @@ class Worker:
     async def _drain(self) -> None:
         """Claims nothing more, lets running effects come to their end, hands everything over."""
         self._draining = True
-        log.info("draining", tasks=len(self._slots))
-        self._slots.drain()
-        if await self._slots.emptied(self._settings.drain_seconds):
+        log.info("draining", tasks=len(self.slots))
+        self.slots.drain()
+        if await self.slots.emptied(self._settings.drain_seconds):
             return
         log.warning(
-            "effects still running at the end of the grace period; they will be in doubt", tasks=self._slots.names
+            "effects still running at the end of the grace period; they will be in doubt", tasks=self.slots.names
         )
-        self._slots.abandon()
-        if not await self._slots.emptied(RELEASE_SECONDS):
-            self._slots.cancel()
+        self.slots.abandon()
+        if not await self.slots.emptied(RELEASE_SECONDS):
+            self.slots.cancel()
 
     def _free_slots(self) -> int:
-        return 0 if self._draining else self._slots.free()
+        return 0 if self._draining else self.slots.free()
 
     async def _watch_leases(self) -> None:
         selection = Selection(resource=LEASES, namespace=self._settings.operator_namespace, labels=WORKER_SELECTOR)
@@ -180,9 +180,9 @@ class Worker:
         selection = Selection(resource=TASKS, namespace=namespace, fields=f"status.owner.worker={self._owner.worker}")
         async for seen in follow(self._store, selection, self._clock):
             if seen.change is Change.SET:
-                self._slots.seen(seen.object)
+                self.slots.seen(seen.object)
             elif seen.change is Change.GONE:
-                self._slots.gone(seen.object)
+                self.slots.gone(seen.object)
 
     async def _dispatch(self) -> None:
         """Claims whenever there is something to claim and room for it."""
@@ -191,18 +191,18 @@ class Worker:
             task = None
             if not self._draining and self.lease.may_start():
                 task = self._candidates.take(
-                    now, self._clock.now(), free_slots=self._free_slots(), running=len(self._slots)
+                    now, self._clock.now(), free_slots=self._free_slots(), running=len(self.slots)
                 )
             if task is None:
                 due = self._candidates.next_due()
                 # A candidate that is due and can't be taken waits for a slot, whose end rings.
                 pause = max(0.0, due - now) if due is not None and due > now else 1.0
                 await self._wake.wait(pause)
-            elif task.uid in self._slots:
+            elif task.uid in self.slots:
                 # Woken before the last run of it has quite left its slot.
                 self._candidates.postpone(task, now + SLOT_RETRY_SECONDS)
             else:
-                self._slots.start(task)
+                self.slots.start(task)
 
 
 async def _awaited(work: Awaitable[None]) -> None:

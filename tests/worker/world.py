@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,12 +23,14 @@ from aura_operator.controller.controller import Controller, ControllerSettings
 from aura_operator.controller.events import StoreEvents
 from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Usage
+from aura_operator.core.lifecycle import Phase
 from aura_operator.core.limits import Limits
 from aura_operator.core.transcript import Item, ModelReply
+from aura_operator.errors import AlreadyExistsError
 from aura_operator.store.approvals import PENDING, approval_view
 from aura_operator.store.follow import Change, follow
 from aura_operator.store.interface import Selection, add
-from aura_operator.store.resources import AGENTS, APPROVALS, TASKS, Manifest, new
+from aura_operator.store.resources import AGENTS, APPROVALS, SECRETS, TASKS, Manifest, Ref, new
 from aura_operator.store.view import TaskView, task_ref, task_view
 from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.faulty import Call, FaultyStore
@@ -37,6 +39,7 @@ from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall, memory_tool
 from aura_operator.worker.lease import WorkerLease
 from aura_operator.worker.runtime import AgentRuntime
+from aura_operator.worker.runtime_pool import RuntimePool, Secrets
 from aura_operator.worker.worker import Worker, WorkerSettings
 
 NAMESPACE, HOME = "n", "aura-system"
@@ -65,6 +68,7 @@ class World:
         self.memory = MemoryStore(self.clock, user="bob")
         self.ledger: list[Line] = []
         self.tool_seconds = 1.0
+        self.text_bytes = 0  # of each tool's result, at least
         self.turns = turns
         self.choice = choice
         self.answering = True
@@ -78,25 +82,40 @@ class World:
             StoreEvents(self.memory, self.clock),
         )
 
-    async def create(self, **spec: Any) -> TaskView:
-        await self.memory.create(AGENTS, new(AGENTS, NAMESPACE, "sre", spec=AGENT_SPEC))
+    async def agent(self, namespace: str = NAMESPACE, *, secret: str | None = None) -> None:
+        """Creates the agent `sre`, which names a Secret if it is given one."""
+        spec = AGENT_SPEC
+        if secret is not None:
+            await self.memory.create(SECRETS, new(SECRETS, namespace, secret, data={"key": "a2V5"}))
+            spec = {**AGENT_SPEC, "model": {**MODEL_SPEC, "apiKeySecretRef": {"name": secret, "key": "key"}}}
+        await self.memory.create(AGENTS, new(AGENTS, namespace, "sre", spec=spec))
+
+    async def create(self, ref: Ref = ONE, **spec: Any) -> TaskView:
+        """Creates a task, and its agent if there is none."""
+        with suppress(AlreadyExistsError):
+            await self.agent(ref.namespace)
         body = {"agentRef": {"name": "sre"}, "input": "go", **spec}
-        return task_view(await self.memory.create(TASKS, new(TASKS, NAMESPACE, "one", spec=body)))
+        return task_view(await self.memory.create(TASKS, new(TASKS, ref.namespace, ref.name, spec=body)))
 
-    async def task(self) -> TaskView:
-        return task_view(await self.memory.get(ONE))
+    async def task(self, ref: Ref = ONE) -> TaskView:
+        return task_view(await self.memory.get(ref))
 
-    async def status(self) -> Manifest:
-        status: Manifest = (await self.memory.get(ONE))["status"]
+    async def status(self, ref: Ref = ONE) -> Manifest:
+        status: Manifest = (await self.memory.get(ref))["status"]
         return status
 
-    async def ended(self) -> Manifest:
-        """The status of the task once it has ended; two hours are plenty."""
+    async def until(self, ref: Ref, *phases: Phase) -> Manifest:
+        """The status of a task once it is in one of these phases; two hours are plenty."""
         async with asyncio.timeout(7200):
-            async for seen in follow(self.memory, Selection(resource=TASKS), self.clock):
-                if seen.change is Change.SET and task_view(seen.object).phase.terminal:
+            async for seen in follow(self.memory, Selection(resource=TASKS, namespace=ref.namespace), self.clock):
+                named = seen.change is Change.SET and seen.object["metadata"]["name"] == ref.name
+                if named and task_view(seen.object).phase in phases:
                     break
-        return await self.status()
+        return await self.status(ref)
+
+    async def ended(self, ref: Ref = ONE) -> Manifest:
+        """The status of a task once it has ended."""
+        return await self.until(ref, *(phase for phase in Phase if phase.terminal))
 
     def starts(self, tool: str) -> int:
         return sum(line.tool == tool for line in self.ledger)
@@ -157,7 +176,8 @@ class Life:
         settings = WorkerSettings(
             name=self.name, pod_uid=f"pod-{self.name}", operator_namespace=HOME, slots=world.slots
         )
-        self.worker = Worker(settings, self.store, world.clock, self, str(self.number))
+        self.pool = RuntimePool(self.store, world.clock, self._runtime)
+        self.worker = Worker(settings, self.store, world.clock, self.pool, str(self.number))
         self.stop = asyncio.Event()
         self._killed = asyncio.Event()
 
@@ -197,7 +217,7 @@ class Life:
 
     async def run(self) -> None:
         """Lives until killed, or cancelled."""
-        living = asyncio.ensure_future(self.worker.run(self.stop))
+        living = asyncio.ensure_future(self._live())
         killed = asyncio.ensure_future(self._killed.wait())
         try:
             await asyncio.wait({living, killed}, return_when=asyncio.FIRST_COMPLETED)
@@ -210,11 +230,13 @@ class Life:
         if ended:
             living.result()
 
-    @asynccontextmanager
-    async def use(self, namespace: str, revision: str) -> AsyncIterator[AgentRuntime]:
-        """This life is also the source of its runtime."""
-        yield AgentRuntime(
-            spec=AgentSpec.model_validate(AGENT_SPEC),
+    async def _live(self) -> None:
+        async with self.pool:
+            await self.worker.run(self.stop)
+
+    def _runtime(self, spec: AgentSpec, secrets: Secrets) -> AgentRuntime:
+        return AgentRuntime(
+            spec=spec,
             model=_Model(self.world),
             toolbox=_Tools(self),
             rules=RULES,
@@ -228,7 +250,8 @@ def _named(call: Call) -> str:
     return f"{call.method} {what}" + ("/" + call.ref.name.partition("-")[0] if call.ref else "")
 
 
-AGENT_SPEC = {"model": {"name": "scripted:none"}, "approvals": {"approvers": {"users": ["bob"]}, "fourEyes": False}}
+MODEL_SPEC = {"name": "scripted:none"}
+AGENT_SPEC: dict[str, Any] = {"model": MODEL_SPEC, "approvals": {"approvers": {"users": ["bob"]}, "fourEyes": False}}
 RULES = (
     ToolRule(match="s__read", effect=Effect.READ),
     ToolRule(match="s__idempotent", effect=Effect.IDEMPOTENT, approval_required=False),
@@ -315,7 +338,7 @@ class _Tools:
         await life.point(f"in {call.tool}")
         await life.world.clock.sleep(life.world.tool_seconds)
         await life.point(f"after {call.tool}")
-        return f"{call.tool} {call.arguments}"
+        return f"{call.tool} {call.arguments}".ljust(life.world.text_bytes)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
