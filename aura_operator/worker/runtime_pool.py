@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 import structlog
 from cachetools import LRUCache, TTLCache
@@ -80,7 +81,7 @@ class RuntimePool:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        own = [task for task in (self._sweeper, *self._reads.values()) if task is not None]
+        own: list[asyncio.Task[Any]] = [task for task in (self._sweeper, *self._reads.values()) if task is not None]
         for task in own:
             task.cancel()
         await asyncio.gather(*own, return_exceptions=True)
