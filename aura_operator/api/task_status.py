@@ -187,7 +187,7 @@ class TaskStatus(Model):
     summary: Annotated[str, Field(max_length=1024)] | None = None
     """How it stands, in one line."""
     conditions: Conditions = ()
-    """`Complete`, `Failed` and `Parked`, for `kubectl wait`."""
+    """`Complete`, `Failed`, `Parked`, and `Paused` while nobody owns it, for `kubectl wait`."""
     run: Uid | None = None
     """Id of this execution, born at the first claim."""
     owner: Owner | None = None
