@@ -126,7 +126,7 @@ def _load() -> None:
     from aura_operator.agent.models import preload
     from aura_operator.cli import main as command  # noqa: F401
     from aura_operator.controller import controller  # noqa: F401
-    from aura_operator.telemetry import probes  # noqa: F401
+    from aura_operator.process import probes  # noqa: F401
     from aura_operator.worker import worker  # noqa: F401
 
     asyncio.run(preload.load())

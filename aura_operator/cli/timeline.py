@@ -6,12 +6,12 @@ import asyncio
 
 import click
 
-from aura_operator.cli import options
 from aura_operator.errors import AuraError, NotFoundError
+from aura_operator.process import kubeconfig_option
 
 
 @click.command()
-@options.kubeconfig
+@kubeconfig_option
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the task.")
 @click.argument("task")
 def timeline(kubeconfig: str | None, namespace: str, task: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -16,6 +17,7 @@ import orjson
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from yaml import YAMLError
 
 from aura_operator.errors import (
     ConfigurationError,
@@ -36,19 +38,36 @@ JSON_PATCH = "application/json-patch+json"
 
 
 async def configuration_of(kubeconfig: str | None, context: str | None = None) -> Configuration:
-    """The connection that the user's kubeconfig (or the pod's service account) describes."""
+    """The connection that the user's kubeconfig (or the pod's service account) describes.
+
+    Raises ConfigurationError if there is none, or it can't be understood.
+    """
     configuration = Configuration()
+    where = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     try:
         if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ:
             load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
+            _demand_one_file(where)
             await load_kube_config(  # type: ignore[no-untyped-call]
                 config_file=kubeconfig, context=context, client_configuration=configuration
             )
     except (ConfigException, OSError) as error:
-        where = kubeconfig or os.environ.get("KUBECONFIG") or "the default kubeconfig"
         raise ConfigurationError(f"no cluster to talk to: {where}: {error}; set KUBECONFIG or --kubeconfig") from error
+    except (YAMLError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise ConfigurationError(f"{where} is no kubeconfig: {said}; set KUBECONFIG or --kubeconfig") from error
+    except (TypeError, AttributeError, KeyError) as error:  # what the loader makes of any other document
+        raise ConfigurationError(
+            f"{where} is no kubeconfig: it isn't what `kubectl config view` shows; set KUBECONFIG or --kubeconfig"
+        ) from error
     return configuration
+
+
+def _demand_one_file(where: str) -> None:
+    """The loader takes a list of files as kubectl does, and says of missing ones that they lack a context."""
+    if not any(Path(name).expanduser().exists() for name in where.split(os.pathsep)):
+        raise ConfigurationError(f"no kubeconfig: {where} isn't there; set KUBECONFIG or --kubeconfig")
 
 
 class KubeStore:

@@ -5,6 +5,8 @@ Without the policies decisions could be forged; with older CRDs a write would be
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import structlog
 
 from aura_operator.api.approval import ApprovalSpec
@@ -27,12 +29,13 @@ _WRITTEN = (
 )
 
 
-async def passed(store: Store, clock: Clock, namespace: str) -> None:
-    """Returns once both answers are right; until then says every two seconds what is wrong."""
+async def passed(store: Store, clock: Clock, namespace: str, tell: Callable[[str], None]) -> None:
+    """Returns once both answers are right; until then tells and logs every two seconds what is wrong."""
     while True:
         wrong = await _wrong(store, namespace)
         if wrong is None:
             return
+        tell(wrong)
         log.warning("not ready to take tasks", why=wrong)
         await clock.sleep(RETRY_SECONDS)
 

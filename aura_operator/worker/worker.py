@@ -57,11 +57,15 @@ async def nothing() -> None:
     """Does nothing."""
 
 
+async def at_once(tell: Callable[[str], None]) -> None:
+    """A preflight for a cluster that is known to be fit."""
+
+
 class Worker:
     """One incarnation of a worker. `nonce` is new for each start of the process.
 
-    `preflight` returns once the cluster is fit for a worker; nothing is claimed before. `warm_up` runs beside
-    everything else once tasks are taken.
+    `preflight` returns once the cluster is fit for a worker, and tells until then what is wrong; nothing is claimed
+    before. `warm_up` runs beside everything else once tasks are taken.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class Worker:
         runtimes: RuntimeSource,
         nonce: str,
         *,
-        preflight: Callable[[], Awaitable[None]] = nothing,
+        preflight: Callable[[Callable[[str], None]], Awaitable[None]] = at_once,
         warm_up: Callable[[], Awaitable[None]] = nothing,
     ) -> None:
         self._settings = settings
@@ -108,12 +112,17 @@ class Worker:
             freed=self._wake.set,
         )
         self._draining = False
-        self.claiming = False
+        self._why_not: str | None = "it is starting"
 
-    @property
-    def ready(self) -> bool:
-        """Whether this worker takes tasks: it does once it holds its Lease, and not while it can't renew it."""
-        return self.claiming and not self._draining and self.lease.may_start()
+    def not_ready(self) -> str | None:
+        """Why this worker takes no tasks now, None if it takes them."""
+        if self._draining:
+            return "it drains: its tasks go to others"
+        return self._why_not or (None if self.lease.may_start() else "it couldn't renew its Lease in time")
+
+    def unhealthy(self) -> str | None:
+        """Why only a restart would help: never, since a worker that loses its Lease ends by itself."""
+        return None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set, then drains. Raises FencedError (in a group) when its Lease is lost."""
@@ -124,8 +133,12 @@ class Worker:
         await self.lease.give_up()
 
     async def _admitted(self) -> None:
-        await self._preflight()
+        await self._preflight(self._unfit)
+        self._why_not = "it waits for its Lease"
         await self.lease.acquire()
+
+    def _unfit(self, why: str) -> None:
+        self._why_not = why
 
     async def _work(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group, self.slots:
@@ -134,7 +147,7 @@ class Worker:
                 loops.append(group.create_task(self._watch_pending(namespace)))
                 loops.append(group.create_task(self._watch_owned(namespace)))
             loops.append(group.create_task(self._dispatch()))
-            self.claiming = True
+            self._why_not = None
             loops.append(group.create_task(_awaited(self._warm_up())))
             await stop.wait()
             await self._drain()

@@ -1,4 +1,4 @@
-"""Sets logging up for a process: JSON lines on stderr, or readable ones on a terminal. Called once, by the CLI."""
+"""Sets logging up for a process: JSON lines on stderr, or readable ones on a terminal. Called once."""
 
 from __future__ import annotations
 
