@@ -28,10 +28,10 @@ async def appends(store: KubeStore, namespace: str, count: int) -> list[float]:
     line = "x" * LINE_BYTES
     head = head_after("", line)
     first = {"run": "raw"}
-    taken = claim(task, OWNER, line=line, head=head, now=time.time(), first=first)
+    taken = claim(task, OWNER, line=line, schema=1, head=head, now=time.time(), first=first)
     await store.patch(taken.ref, taken.ops, subresource="status")
     owned = OwnedTask(
-        ref=task_ref(namespace, name), uid=task.uid, epoch=1, owner=OWNER, next=1, head=head, entries=(line,)
+        ref=task_ref(namespace, name), uid=task.uid, epoch=1, owner=OWNER, schema=1, next=1, head=head, entries=(line,)
     )
     samples = []
     for _ in range(count):
@@ -40,7 +40,9 @@ async def appends(store: KubeStore, namespace: str, count: int) -> list[float]:
         started = time.perf_counter()
         await store.patch(write.ref, write.ops, subresource="status")
         samples.append((time.perf_counter() - started) * 1000)
-        owned = OwnedTask(ref=owned.ref, uid=task.uid, epoch=1, owner=OWNER, next=owned.next + 1, head=head, entries=())
+        owned = OwnedTask(
+            ref=owned.ref, uid=task.uid, epoch=1, owner=OWNER, schema=1, next=owned.next + 1, head=head, entries=()
+        )
         if owned.next % INLINE == 0:
             await store.patch(write.ref, [add("/status/journal/entries", [])], subresource="status")
     return samples

@@ -10,7 +10,8 @@ from typing import assert_never
 
 from aura_operator.core.calls import CallState, Cause, Stage
 from aura_operator.core.effects import Effect
-from aura_operator.core.entries import Outcome
+from aura_operator.core.entries import Controlled, Decided, Entry, Outcome, Result, Slept, SteeringConsumed
+from aura_operator.core.state import TaskState
 
 IDEMPOTENT_ATTEMPTS = 3  # automatic attempts by one owner while answers are lost
 
@@ -38,6 +39,20 @@ def after_result(call: CallState, outcome: Outcome) -> Cause:
         case Outcome.UNKNOWN:
             return _after_lost_answer(call)
     assert_never(outcome)
+
+
+def found_again(state: TaskState, entry: Entry) -> bool:
+    """Whether whoever goes on with the task comes by this entry again if it is lost: then it may be written late.
+
+    The world still says what was absorbed from it, and a plain read is read again.
+    """
+    match entry:
+        case Result():
+            return not state.call(entry.call).plan.needs_intent
+        case Decided() | Slept() | SteeringConsumed() | Controlled():
+            return True
+        case _:
+            return False
 
 
 def _after_lost_answer(call: CallState) -> Cause:

@@ -28,6 +28,7 @@ from aura_operator.worker import approval_content
 from aura_operator.worker.live import LiveTask
 
 POLL_SECONDS = 0.5  # only while the task runs other calls; a parked one is woken by the controller
+SETTLING_SECONDS = 0.01  # between looks at one that the controller has decided and is about to settle
 COLLECTED_SECONDS = 60.0  # a garbage collector that works needs a second or two
 MAX_ARGUMENTS = 100_000  # characters that stand in the approval itself; its schema takes 128 KiB
 
@@ -36,15 +37,15 @@ async def perform(live: LiveTask, wait: Await) -> None:
     """Asks, then looks now and then how it ended, for as long as the task is busy with something else."""
     manifest = await asked(live, wait)
     while not note(live, wait, manifest):
-        await live.context.clock.sleep(POLL_SECONDS)
+        await live.context.clock.sleep(SETTLING_SECONDS if live.about_to_be_settled(wait.name) else POLL_SECONDS)
         manifest = await _found(live, wait) or await asked(live, wait)
 
 
 async def asked(live: LiveTask, wait: Await) -> Manifest:
     """The AuraApproval of a wait as it is now, created if it wasn't there. Its entry is written first."""
     known = live.approvals.pop(wait.name, None)
-    if known is not None and approval_view(known).phase != PENDING:
-        return known  # an ended approval stays as it is
+    if known is not None and approval_view(known).request.run == live.state.run:
+        return known  # read with the claim: it is there, and one that has ended stays as it is
     call, requested = _request_of(live, wait)
     await live.writer.barrier()
     spec = await approval_content.spec_of(live, call, requested)

@@ -15,9 +15,10 @@ from aura_operator.clock import Clock
 from aura_operator.core.absorb import World
 from aura_operator.core.approvals import Decision
 from aura_operator.core.codec import encode, schema_of
-from aura_operator.core.entries import Entry, ModelAnswered, Result
+from aura_operator.core.entries import Entry, ModelAnswered
 from aura_operator.core.fold import apply
 from aura_operator.core.ownership import Owner
+from aura_operator.core.recovery import found_again
 from aura_operator.core.state import TaskState
 from aura_operator.errors import FencedError
 from aura_operator.store.commit import describe, get_retrying
@@ -33,9 +34,10 @@ from aura_operator.worker.payloads import Payloads
 from aura_operator.worker.runtime import AgentRuntime
 from aura_operator.worker.writer import LINGER_SECONDS, JournalWriter, Objects
 
-READ_LINGER_SECONDS = 1.0
-"""How long the result of a plain read waits for the model's next answer, to be written with it. If it gets lost, it is
-read again."""
+FOUND_AGAIN_LINGER_SECONDS = 1.0
+"""How long an entry that would be found again waits for one that is written anyway."""
+
+SETTLED_WITHIN_SECONDS = 1.0  # of a claim: the controller settles an approval and wakes its task side by side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ class LiveTask:
         self._authorised_lapses = context.lease.lapses
         self._last_answer = 0  # position in the journal after the last model response
         self._recorded_at = self.now()
+        self._taken_at = context.clock.boot()
         self.writer = JournalWriter(
             context.store,
             context.clock,
@@ -96,6 +99,10 @@ class LiveTask:
         own clock does. Else a worker whose clock is behind would park again at once, and be woken again at once."""
         return self.context.clock.now() + self._ahead_seconds
 
+    def about_to_be_settled(self, approval: str) -> bool:
+        """Whether the task was woken for this approval, and the write that settles it may still be on its way."""
+        return approval in self.task.fired and self.context.clock.boot() - self._taken_at < SETTLED_WITHIN_SECONDS
+
     def seen(self, manifest: Manifest) -> None:
         """Takes in the object as an answer or a watch told it: every answer carries the spec, so a dead watch can't
         hide a cancel."""
@@ -108,13 +115,13 @@ class LiveTask:
 
     def record(self, entry: Entry, objects: Objects = (), *, schema: int = 1) -> None:
         """Adds an entry: the state has it at once, the store soon. `schema` is what its payload needs."""
-        may_be_lost = isinstance(entry, Result) and not self.state.call(entry.call).plan.needs_intent
+        patient = found_again(self.state, entry)
         self.state = apply(self.state, entry)
         position = self.writer.record(
             encode(entry),
             objects,
             schema=max(schema, schema_of(entry)),
-            within_seconds=READ_LINGER_SECONDS if may_be_lost else LINGER_SECONDS,
+            within_seconds=FOUND_AGAIN_LINGER_SECONDS if patient else LINGER_SECONDS,
         )
         if isinstance(entry, ModelAnswered):
             self._last_answer = position

@@ -166,7 +166,12 @@ class Runner:
             await live.wake.wait(soon)
             return None
         for wait in waits:
-            if wait.kind.of_people and approval_requests.note(live, wait, await approval_requests.asked(live, wait)):
+            if not wait.kind.of_people:
+                continue
+            if approval_requests.note(live, wait, await approval_requests.asked(live, wait)):
+                return None
+            if live.about_to_be_settled(wait.name):
+                await live.wake.wait(approval_requests.POLL_SECONDS)  # the one who asks looks again and again
                 return None
         await live.writer.barrier()
         if self._draining or absorb(live.state, live.world()):
