@@ -33,7 +33,7 @@ async def perform(live: LiveTask, command: CallTool, stop: Stop) -> None:
         spec = tools.get(call.plan.tool)
         if call.approved_schema:
             # A person saw this schema some time ago, and a server over plain HTTP doesn't tell when it changes.
-            spec = await live.runtime.toolbox.fresh(call.plan.tool)
+            spec = await live.tool(call.plan.tool)
     except ToolServerError as error:
         _record(live, call.plan, Outcome.NOT_SENT, f"not called: {error}", started=None)
         return

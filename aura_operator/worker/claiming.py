@@ -1,10 +1,9 @@
-"""Claims a Pending task. Owns the first write of an owner and what it reads beside it."""
+"""Claims a Pending task. Owns the first write of an owner."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping
 
 import structlog
 
@@ -13,28 +12,27 @@ from aura_operator.core.entries import Claimed
 from aura_operator.core.instants import quantised, to_second_text
 from aura_operator.core.journal import head_after
 from aura_operator.core.lifecycle import Desired
-from aura_operator.errors import ConflictError, NotFoundError, StoreError
-from aura_operator.store.approvals import approval_ref
+from aura_operator.errors import ConflictError, NotFoundError
 from aura_operator.store.commit import commit
-from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import StatusFields
 from aura_operator.store.task_writes import claim
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
 from aura_operator.worker.live import WorkerContext
+from aura_operator.worker.look_ahead import Ahead, look_ahead
+from aura_operator.worker.runtime import RuntimeSource
 
 log = structlog.get_logger()
 
 
 async def claimed(
-    context: WorkerContext, task: TaskView, revision: str
-) -> tuple[TaskView | None, Mapping[str, Manifest]]:
-    """The task in this worker's hands, or None where somebody else was first; and the approvals that it waited for.
+    context: WorkerContext, runtimes: RuntimeSource, task: TaskView, revision: str
+) -> tuple[TaskView | None, Ahead]:
+    """The task in this worker's hands, or None where somebody else was first; and what was read meanwhile.
 
     Raises RefusedError at once where this worker may not write: a refused claim must not hold a slot.
     """
-    # After a decision every millisecond is a person's, so both are on their way together.
-    return await asyncio.gather(_claim(context, task, revision), _approvals(context, task))
+    return await asyncio.gather(_claim(context, task, revision), look_ahead(context.store, runtimes, task))
 
 
 async def _claim(context: WorkerContext, task: TaskView, revision: str) -> TaskView | None:
@@ -70,21 +68,6 @@ async def _claim(context: WorkerContext, task: TaskView, revision: str) -> TaskV
     mine = task_view(manifest)
     log.info("claimed", task=str(task.ref), epoch=mine.epoch, worker=context.owner.worker, proof=entry.proof)
     return mine
-
-
-async def _approvals(context: WorkerContext, task: TaskView) -> dict[str, Manifest]:
-    """The approvals that a task waits for, by name, as they are now; without those that can't be read now."""
-    names = [wait.name for wait in task.waiting_for if wait.kind.of_people]
-
-    async def read(name: str) -> Manifest | None:
-        try:
-            return await context.store.get(approval_ref(task.ref.namespace, name))
-        except StoreError as error:
-            log.debug("approval not read ahead", approval=name, error=str(error))
-            return None
-
-    found = await asyncio.gather(*(read(name) for name in names))
-    return {name: manifest for name, manifest in zip(names, found, strict=True) if manifest is not None}
 
 
 def ahead_seconds(task: TaskView, now: float) -> float:

@@ -6,7 +6,6 @@ can't be had. The claim itself is not here (see claiming.py), nor the run (see r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import structlog
@@ -27,6 +26,7 @@ from aura_operator.worker.claiming import ahead_seconds, claimed
 from aura_operator.worker.ending import Ended, end, fail, hand_back
 from aura_operator.worker.interruption import Interrupted, Interruption, Reason
 from aura_operator.worker.live import LiveTask, WorkerContext
+from aura_operator.worker.look_ahead import Ahead
 from aura_operator.worker.payloads import Payloads
 from aura_operator.worker.revision import pin
 from aura_operator.worker.runner import Runner
@@ -77,11 +77,11 @@ class Intake:
             return Ended.NOT_CLAIMED
         if missing is not None and self._agent_may_come():
             return Ended.NOT_YET
-        mine, approvals = await claimed(self._context, self.task, revision)
+        mine, ahead = await claimed(self._context, self._runtimes, self.task, revision)
         if mine is None:
             return Ended.NOT_CLAIMED
         try:
-            return await self._with(mine, revision, approvals, missing)
+            return await self._with(mine, revision, ahead, missing)
         except RefusedError as error:
             log.warning("given up, since nothing can be written", task=str(self.task.ref), error=str(error))
             return Ended.DROPPED
@@ -101,9 +101,7 @@ class Intake:
         age = self._context.clock.now() - from_text(self.task.manifest["metadata"]["creationTimestamp"])
         return age < AGENT_GRACE_SECONDS
 
-    async def _with(
-        self, mine: TaskView, revision: str, approvals: Mapping[str, Manifest], missing: ConfigurationError | None
-    ) -> Ended:
+    async def _with(self, mine: TaskView, revision: str, ahead: Ahead, missing: ConfigurationError | None) -> Ended:
         """What is done with a task in this worker's hands."""
         context = self._context
         if self.task.desired is Desired.CANCEL:
@@ -117,7 +115,7 @@ class Intake:
             try:
                 async with self._interruption.heard():
                     runtime = await held.enter_async_context(self._runtimes.use(mine.ref.namespace, revision))
-                    live = await self._recalled(mine, runtime, approvals)
+                    live = await self._recalled(mine, runtime, ahead)
             except Interrupted as interrupted:
                 if interrupted.reason is Reason.CANCEL:
                     return await self._cancelled(mine)
@@ -134,19 +132,19 @@ class Intake:
     async def _cancelled(self, mine: TaskView) -> Ended:
         return await end(self._context, mine, Phase.CANCELLED, "Cancelled", "cancelled as desired")
 
-    async def _recalled(self, mine: TaskView, runtime: AgentRuntime, approvals: Mapping[str, Manifest]) -> LiveTask:
+    async def _recalled(self, mine: TaskView, runtime: AgentRuntime, ahead: Ahead) -> LiveTask:
         """The task as its journal tells it. Raises DamagedJournalError, NewerJournalError."""
         lacking = runtime.spec.unsupported()
         if lacking is not None:
             raise ConfigurationError(lacking, reason="Unsupported")
         context = self._context
-        ahead = ahead_seconds(self.task, context.clock.now())
+        seconds = ahead_seconds(self.task, context.clock.now())
         segments, inline = await read_journal(context.store, mine, context.clock)
         entries = (decode(line) for line in lines_of(segments, inline))
         state = fold(initial(task=mine.ref.name, run=mine.run, user_input=mine.user_input), entries)
         payloads = Payloads(mine.manifest)
         await payloads.load(context.store, state.items, context.clock)
-        return LiveTask(context, mine, state, segments, payloads, runtime, approvals, ahead_seconds=ahead)
+        return LiveTask(context, mine, state, segments, payloads, runtime, ahead, ahead_seconds=seconds)
 
 
 def _unsupported(task: TaskView) -> ConfigurationError | None:

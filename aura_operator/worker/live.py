@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import structlog
 
 from aura_operator.agent.models.conversation import Conversation
+from aura_operator.agent.specs import ToolSpec
 from aura_operator.auto_reset import AutoResetEvent
 from aura_operator.clock import Clock
 from aura_operator.core.absorb import World
@@ -30,6 +31,7 @@ from aura_operator.store.task_writes import OwnedTask
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
 from aura_operator.worker.lease import WorkerLease
+from aura_operator.worker.look_ahead import Ahead
 from aura_operator.worker.payloads import Payloads
 from aura_operator.worker.runtime import AgentRuntime
 from aura_operator.worker.writer import LINGER_SECONDS, JournalWriter, Objects
@@ -37,7 +39,9 @@ from aura_operator.worker.writer import LINGER_SECONDS, JournalWriter, Objects
 FOUND_AGAIN_LINGER_SECONDS = 1.0
 """How long an entry that would be found again waits for one that is written anyway."""
 
-SETTLED_WITHIN_SECONDS = 1.0  # of a claim: the controller settles an approval and wakes its task side by side
+JUST_TAKEN_SECONDS = 1.0
+"""How long after a claim the write that settles an approval may still be on its way (the controller wakes the task side
+by side with it), and how long what was read beside the claim is as good as new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +66,7 @@ class LiveTask:
         segments: list[SealedSegment],
         payloads: Payloads,
         runtime: AgentRuntime,
-        approvals: Mapping[str, Manifest],
+        ahead: Ahead,
         *,
         ahead_seconds: float = 0.0,
     ) -> None:
@@ -73,7 +77,8 @@ class LiveTask:
         self.payloads = payloads
         self.runtime = runtime
         self.conversation = Conversation(runtime.spec.system_prompt, payloads.text)
-        self.approvals = dict(approvals)  # as they were at the claim; each is looked at once
+        self.approvals = dict(ahead.approvals)  # as they were at the claim; each is looked at once
+        self._listed = dict(ahead.tools)  # likewise
         self.decisions: dict[tuple[int, int], Decision] = {}
         self.arguments: dict[int, str] = {}  # of the calls that this owner has planned; a recovery reads them back
         self.wake = AutoResetEvent()
@@ -101,7 +106,10 @@ class LiveTask:
 
     def about_to_be_settled(self, approval: str) -> bool:
         """Whether the task was woken for this approval, and the write that settles it may still be on its way."""
-        return approval in self.task.fired and self.context.clock.boot() - self._taken_at < SETTLED_WITHIN_SECONDS
+        return approval in self.task.fired and self._just_taken()
+
+    def _just_taken(self) -> bool:
+        return self.context.clock.boot() - self._taken_at < JUST_TAKEN_SECONDS
 
     def seen(self, manifest: Manifest) -> None:
         """Takes in the object as an answer or a watch told it: every answer carries the spec, so a dead watch can't
@@ -127,6 +135,12 @@ class LiveTask:
             self._last_answer = position
         self._recorded_at = entry.at
         self.wake.set()
+
+    async def tool(self, name: str) -> ToolSpec | None:
+        """A tool as its server lists it after the decision about it, None if it is gone. Raises ToolServerError."""
+        if name in self._listed and self._just_taken():
+            return self._listed.pop(name)
+        return await self.runtime.toolbox.fresh(name)
 
     async def last_answer_written(self) -> None:
         """No second model response waits unwritten."""
