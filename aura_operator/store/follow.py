@@ -1,6 +1,6 @@
 """List and watch for as long as the process lives: survives closed streams, 410, 429 and outages.
 
-Yields what is there now and what changes; a relist is diffed against what was known, so that no disappearance is lost.
+Yields what is there now and what changes. A relist is compared with what was known, so that no disappearance is lost.
 Must not interpret objects.
 """
 
@@ -21,7 +21,7 @@ from aura_operator.store.resources import Manifest
 
 log = structlog.get_logger()
 
-SETTLED_SECONDS = 10.0  # a stream that lived for so long ended in the ordinary way
+SETTLED_SECONDS = 10.0  # a stream that lived this long ended in the ordinary way
 
 
 class Change(Enum):
@@ -75,8 +75,7 @@ async def follow(store: Store, selection: Selection, clock: Clock) -> AsyncItera
             backoff.reset()
             if trouble is None:
                 continue  # the server closes streams every few minutes: nothing is wrong
-        # Also after a stream that ended in good order, or in 410, as soon as it was opened: again at once would be for
-        # ever at once.
+        # Back off also after a clean close or a 410 that came at once, or we would spin.
         await backoff.wait(trouble)
 
 

@@ -127,6 +127,24 @@ async def test_a_resync_of_what_is_as_it_should_be_writes_nothing() -> None:
         assert len(lists) <= 2 * (1 + 6), "one a kind, besides the watch's own"
 
 
+@pytest.mark.behaviour(31)
+@virtual_time
+async def test_many_parked_tasks_cost_no_requests_while_idle_and_a_decision_wakes_one() -> None:
+    house = House()
+    for number in range(200):
+        await house.asking(f"t{number}", seconds=1e6)
+    async with house.controlled() as (seat,):
+        await house.clock.advance(30)
+        seat.store.log.clear()
+        await house.clock.advance(3 * RESYNC_SECONDS)
+        assert seat.writes == []
+        assert not [call for call in seat.store.log if call.method == "get" and call.resource in (TASKS, APPROVALS)]
+        await house.approve("t99-1")
+        await house.clock.advance(1)
+        written = {(call.resource.kind, call.ref.name) for call in seat.writes if call.ref is not None}
+        assert written == {("AuraTask", "t99"), ("AuraApproval", "t99-1")}
+
+
 class OddEvents:
     """Tells of an object that no schema would let pass, then of all others."""
 
