@@ -6,13 +6,15 @@ import asyncio
 import time
 from typing import Protocol
 
+from aura_operator.core.instants import BootSeconds, UnixSeconds
+
 
 class Clock(Protocol):
-    def now(self) -> float:
+    def now(self) -> UnixSeconds:
         """Unix seconds."""
         ...
 
-    def boot(self) -> float:
+    def boot(self) -> BootSeconds:
         """Seconds on a clock that never jumps and goes on while the machine or the process is suspended."""
         ...
 
@@ -20,12 +22,12 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    def now(self) -> float:
-        return time.time()
+    def now(self) -> UnixSeconds:
+        return UnixSeconds(time.time())
 
-    def boot(self) -> float:
+    def boot(self) -> BootSeconds:
         # CLOCK_MONOTONIC stands still while a laptop or a VM is suspended; others' Leases don't.
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return BootSeconds(time.clock_gettime(time.CLOCK_BOOTTIME))
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds))

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from aura_operator.api.agent import AgentSpec
 from aura_operator.clock import Clock
 from aura_operator.core.effects import policy_for
+from aura_operator.core.instants import UnixSeconds
 from aura_operator.store.commit import try_commit
 from aura_operator.store.conditions import Condition, conditions_of, updated
 from aura_operator.store.interface import Store, add, expect
@@ -76,7 +77,7 @@ def readiness(spec: dict[str, Any]) -> tuple[bool, str, str]:
     return True, "Accepted", "tasks can run with it"
 
 
-def status_for(agent: AgentView, now: float) -> dict[str, Any] | None:
+def status_for(agent: AgentView, now: UnixSeconds) -> dict[str, Any] | None:
     """The status that the spec calls for, by the rules of this version; None if it is there already."""
     ready, reason, message = readiness(agent.spec)
     condition = Condition(type="Ready", holds=ready, reason=reason, message=message, generation=agent.generation)

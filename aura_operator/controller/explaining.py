@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from aura_operator.clock import Clock
 from aura_operator.controller.owners import Owners
 from aura_operator.core import codec
+from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.store.commit import try_commit
 from aura_operator.store.conditions import Condition, holds, updated
@@ -33,7 +34,7 @@ class Gathered:
     pending_since: float | None
     live: int
     free_slots: int
-    now: float
+    now: UnixSeconds
 
 
 def paused(seen: Gathered) -> str | None:

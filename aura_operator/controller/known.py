@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from aura_operator.core.instants import BootSeconds
 from aura_operator.store.resources import Manifest, Ref, Resource
 
 
@@ -26,7 +27,7 @@ class Known:
         self._objects: dict[Ref, _Object] = {}
         self._untold: dict[Ref, float] = {}  # since when a list shows what no event has told
 
-    def told(self, ref: Ref, manifest: Manifest, now: float) -> str | None:
+    def told(self, ref: Ref, manifest: Manifest, now: BootSeconds) -> str | None:
         """An event shows an object. Returns the uid of another that had its name, and so is gone."""
         predecessor = self._identified(ref, manifest)
         known = self._objects[ref]

@@ -7,6 +7,7 @@ import structlog
 from aura_operator.clock import Clock
 from aura_operator.controller.owners import Owners
 from aura_operator.core.entries import Proof
+from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Phase
 from aura_operator.core.ownership import Owner
 from aura_operator.errors import NotFoundError
@@ -70,7 +71,7 @@ def words(owner: Owner, proof: Proof) -> str:
     return f"its worker {owner.worker} ended ({proof.value}); wants a worker"
 
 
-def orphaned(task: TaskView, why: str, now: float) -> StatusFields:
+def orphaned(task: TaskView, why: str, now: UnixSeconds) -> StatusFields:
     """The fields of a task that was taken from its owner."""
     parked = Condition(type="Parked", holds=False, reason="Orphaned", message=why)
     return {"summary": why, "conditions": updated(task.conditions, parked, now=now)}

@@ -6,6 +6,7 @@ Must not write; orphans.py does.
 from __future__ import annotations
 
 from aura_operator.core.entries import Proof
+from aura_operator.core.instants import BootSeconds
 from aura_operator.core.ownership import Contact, LeaseView, Owner, proof_of_death
 from aura_operator.store.leases import lease_view, renew_time
 from aura_operator.store.resources import Manifest, Ref
@@ -16,7 +17,7 @@ GAP_SECONDS = 4.0  # contact is looked for every second; more than this without 
 class Owners:
     """Owners by task, Leases by name, and since when each owner has shown no sign of life. All times: boot clock."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: BootSeconds) -> None:
         self._tasks: dict[Owner, dict[str, Ref]] = {}
         self._owner_of: dict[str, Owner] = {}
         self._leases: dict[str, LeaseView] = {}
@@ -25,13 +26,13 @@ class Owners:
         self._contact_since = now
         self._last_contact = now
 
-    def contact(self, now: float) -> None:
+    def contact(self, now: BootSeconds) -> None:
         """The server has answered just now. After a gap all timers start anew."""
         if now - self._last_contact > GAP_SECONDS:
             self._contact_since = now
         self._last_contact = now
 
-    def lease(self, manifest: Manifest, now: float) -> Owner:
+    def lease(self, manifest: Manifest, now: BootSeconds) -> Owner:
         """Takes a worker's Lease in, as a read or a watch showed it."""
         view = lease_view(manifest)
         owner = Owner(worker=view.worker, incarnation=view.incarnation)
@@ -46,7 +47,7 @@ class Owners:
         self._leases.pop(worker, None)
         self._renewals.pop(worker, None)
 
-    def runs(self, uid: str, ref: Ref, owner: Owner, now: float) -> None:
+    def runs(self, uid: str, ref: Ref, owner: Owner, now: BootSeconds) -> None:
         """A task is running in the hands of `owner`."""
         self.ended(uid, but=owner)
         self._owner_of[uid] = owner
@@ -75,7 +76,7 @@ class Owners:
     def tasks(self, owner: Owner) -> list[Ref]:
         return list(self._tasks.get(owner, {}).values())
 
-    def proof(self, owner: Owner, now: float) -> Proof | None:
+    def proof(self, owner: Owner, now: BootSeconds) -> Proof | None:
         """Why the owner can't be running anything any more, by what is known now."""
         contact = Contact(
             uninterrupted_seconds=now - self._contact_since if now - self._last_contact <= GAP_SECONDS else 0.0,
@@ -83,7 +84,7 @@ class Owners:
         )
         return proof_of_death(owner, self._leases.get(owner.worker), contact)
 
-    def workers(self, now: float) -> tuple[int, int]:
+    def workers(self, now: BootSeconds) -> tuple[int, int]:
         """How many workers live, and how many slots they have free."""
         alive = [
             view

@@ -8,6 +8,7 @@ from aura_operator.clock import Clock
 from aura_operator.controller.approval_index import ApprovalIndex
 from aura_operator.core.approvals import Decision, judge
 from aura_operator.core.entries import Verdict
+from aura_operator.core.instants import UnixSeconds
 from aura_operator.store.approval_writes import count_votes, settle_approval
 from aura_operator.store.approvals import PENDING, ApprovalView, approval_view
 from aura_operator.store.commit import try_commit
@@ -45,7 +46,7 @@ class Settling:
         if approval.votes_shown != approval.count:
             await try_commit(self._store, count_votes(approval.ref, approval.uid, approval.count), self._clock)
 
-    async def _settle(self, approval: ApprovalView, decision: Decision, now: float) -> bool:
+    async def _settle(self, approval: ApprovalView, decision: Decision, now: UnixSeconds) -> bool:
         write = settle_approval(
             approval.ref, approval.uid, decision, votes=approval.count, now=now, judged=approval.manifest
         )

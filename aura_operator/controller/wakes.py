@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aura_operator.core.approvals import judge
+from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind
 from aura_operator.store.approvals import PENDING, ApprovalView
 from aura_operator.store.task_fields import Wait
@@ -22,7 +23,7 @@ class Gathered:
 
     task: TaskView
     approvals: Mapping[str, str | None]
-    now: float
+    now: UnixSeconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ def look_again_at(task: TaskView) -> float | None:
     return min(times, default=None)
 
 
-def verdict_on(approval: ApprovalView, now: float) -> str | None:
+def verdict_on(approval: ApprovalView, now: UnixSeconds) -> str | None:
     """How an approval ended, or ends now by its votes or the clock, settled or not; None while it is open."""
     if approval.phase != PENDING:
         return approval.phase

@@ -10,6 +10,7 @@ import structlog
 from aura_operator.clock import Clock
 from aura_operator.controller.approval_index import ApprovalIndex
 from aura_operator.controller.wakes import Gathered, WakeUp, look_again_at, verdict_on, wake_for
+from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Phase
 from aura_operator.errors import NotFoundError
 from aura_operator.store.approvals import ApprovalView, approval_ref, approval_view
@@ -145,7 +146,7 @@ class WakingByApproval:
         return None
 
 
-def woken(conditions: Sequence[ConditionFields], wake: WakeUp, now: float) -> StatusFields:
+def woken(conditions: Sequence[ConditionFields], wake: WakeUp, now: UnixSeconds) -> StatusFields:
     """What the status says of a task that was woken."""
     parked = Condition(type="Parked", holds=False, reason="Woken", message=wake.why)
     return {"summary": wake.why, "conditions": updated(conditions, parked, now=now)}

@@ -6,6 +6,13 @@ Owns the two conversions, and must not read a clock.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import NewType
+
+UnixSeconds = NewType("UnixSeconds", float)
+"""Wall time: what people and other machines are told, and what the journal has."""
+
+BootSeconds = NewType("BootSeconds", float)
+"""This machine's own order of events: never jumps, goes on in suspension, means nothing elsewhere."""
 
 
 def to_text(at: float) -> str:

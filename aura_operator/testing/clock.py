@@ -12,6 +12,8 @@ from concurrent.futures import Executor
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, TypeVarTuple
 
+from aura_operator.core.instants import BootSeconds, UnixSeconds
+
 P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -83,11 +85,11 @@ class FakeClock:
         self._start = start
         self._boot_start = boot_start
 
-    def now(self) -> float:
-        return self._start + _loop_time()
+    def now(self) -> UnixSeconds:
+        return UnixSeconds(self._start + _loop_time())
 
-    def boot(self) -> float:
-        return self._boot_start + _loop_time()
+    def boot(self) -> BootSeconds:
+        return BootSeconds(self._boot_start + _loop_time())
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aura_operator.core import codec
+from aura_operator.core.instants import BootSeconds, UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECONDS, rank
 from aura_operator.store.view import TaskView
@@ -45,7 +46,7 @@ class Candidates:
         self._troubled: dict[Agent, _Trouble] = {}
         self._left: set[str] = set()  # uids of tasks with which only a newer version can go on
 
-    def offer(self, task: TaskView, peers: set[str], now: float, wall: float) -> None:
+    def offer(self, task: TaskView, peers: set[str], now: BootSeconds, wall: UnixSeconds) -> None:
         """Takes note of a task as it is now. `now` is on the boot clock, `wall` in Unix seconds."""
         if not takeable(task) or task.uid in self._left:
             self._tasks.pop(task.uid, None)
@@ -76,7 +77,7 @@ class Candidates:
         """Tries a task again only at `until` (boot clock)."""
         self._tasks[task.uid] = _Candidate(task=task, rank=0, due=until)
 
-    def trouble(self, task: TaskView, now: float) -> None:
+    def trouble(self, task: TaskView, now: BootSeconds) -> None:
         """Its agent can't be used now: all tasks of that agent wait, twice as long each time, and cost no slots."""
         known = self._troubled.get(_agent(task))
         seconds = FIRST_TROUBLE_SECONDS if known is None else known.seconds
@@ -88,11 +89,11 @@ class Candidates:
         """Its agent can be used."""
         self._troubled.pop(_agent(task), None)
 
-    def _barred(self, task: TaskView, now: float, wall: float) -> bool:
+    def _barred(self, task: TaskView, now: BootSeconds, wall: UnixSeconds) -> bool:
         trouble = self._troubled.get(_agent(task))
         return trouble is not None and now < trouble.until and not ends_only(task, wall)
 
-    def take(self, now: float, wall: float, *, free_slots: int, running: int) -> TaskView | None:
+    def take(self, now: BootSeconds, wall: UnixSeconds, *, free_slots: int, running: int) -> TaskView | None:
         """The next task to claim, and no longer a candidate; None if there is none that may be claimed now.
 
         Tasks that only have to end need no slot. A task that cost its last workers their lives runs alone.
@@ -117,7 +118,7 @@ class Candidates:
         return chosen
 
     @staticmethod
-    def _needs_room(candidate: _Candidate, now: float) -> bool:
+    def _needs_room(candidate: _Candidate, now: BootSeconds) -> bool:
         """Whether a task that runs alone has waited so long that its first-ranked worker takes nothing else."""
         return candidate.rank == 0 and quarantined(candidate.task) and now - candidate.due > PATIENCE_SECONDS
 
@@ -129,7 +130,7 @@ def _agent(task: TaskView) -> Agent:
     return task.ref.namespace, task.agent
 
 
-def _fits(task: TaskView, wall: float, free_slots: int, running: int, making_room: bool) -> bool:
+def _fits(task: TaskView, wall: UnixSeconds, free_slots: int, running: int, making_room: bool) -> bool:
     if ends_only(task, wall):
         return True
     if task.desired is Desired.PAUSE:
@@ -146,7 +147,7 @@ def takeable(task: TaskView) -> bool:
     return task.phase is Phase.PENDING and wanted and not task.deleting and not newer
 
 
-def ends_only(task: TaskView, now: float) -> bool:
+def ends_only(task: TaskView, now: UnixSeconds) -> bool:
     """Whether the task can only be ended: cancelled, or its active deadline passed. `now` in Unix seconds."""
     return task.desired is Desired.CANCEL or (task.deadline is not None and now >= task.deadline)
 

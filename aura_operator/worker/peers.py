@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aura_operator.core.instants import BootSeconds
 from aura_operator.store.leases import lease_view, renew_time
 from aura_operator.store.resources import Manifest
 
@@ -13,7 +14,7 @@ class Peers:
         self._leases: dict[str, Manifest] = {}
         self._changed: dict[str, float] = {}
 
-    def seen(self, lease: Manifest, now: float) -> None:
+    def seen(self, lease: Manifest, now: BootSeconds) -> None:
         name = lease["metadata"]["name"]
         known = self._leases.get(name)
         if known is None or renew_time(known) != renew_time(lease):
@@ -23,7 +24,7 @@ class Peers:
     def gone(self, lease: Manifest) -> None:
         self._leases.pop(lease["metadata"]["name"], None)
 
-    def with_free_slots(self, now: float) -> set[str]:
+    def with_free_slots(self, now: BootSeconds) -> set[str]:
         """Workers that can be expected to claim."""
         views = {name: lease_view(lease) for name, lease in self._leases.items()}
         return {
