@@ -56,6 +56,7 @@ class JournalWriter:
         self._schema = owned.schema  # that the journal needs with the lines
         self._objects: list[tuple[Resource, Manifest]] = []
         self._recorded = owned.next
+        self._under_way = owned.next  # how many entries there will be once the request under way has landed
         self._due = asyncio.Event()
         self._linger: asyncio.TimerHandle | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # barriers, by the position that they wait for
@@ -94,7 +95,8 @@ class JournalWriter:
             return
         written = asyncio.get_running_loop().create_future()
         self._waiting.append((wanted, written))
-        self._due.set()
+        if wanted > self._under_way:
+            self._due.set()  # else the request under way brings it, and another one after it would be for nothing
         await written
 
     async def run(self) -> None:
@@ -123,6 +125,7 @@ class JournalWriter:
     async def _write(self, make: Callable[[OwnedTask, JournalDelta], Write]) -> Manifest:
         lines, objects, schema = tuple(self._lines), tuple(self._objects), self._schema
         owned = self._durable
+        self._under_way = owned.next + len(lines)
         head = head_of(lines, owned.head)
         for resource, manifest in objects:
             await create_retrying(self._store, resource, manifest, self._clock)

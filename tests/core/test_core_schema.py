@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aura_operator.core import codec
-from aura_operator.core.codec import QUESTIONS_SINCE, SCHEMA, decode, encode, known, schema_of
+from aura_operator.core.codec import SCHEMA, decode, encode, known, schema_of
 from aura_operator.core.entries import (
     Claimed,
     Decided,
@@ -15,6 +14,7 @@ from aura_operator.core.entries import (
     RequestKind,
     Verdict,
 )
+from aura_operator.core.kinds import KINDS, QUESTIONS_SINCE
 from aura_operator.core.lifecycle import Phase
 from aura_operator.core.plan import CallPlan
 from aura_operator.errors import DamagedJournalError, NewerJournalError
@@ -53,7 +53,7 @@ def test_an_entry_needs_no_more_than_what_is_in_it(entry: Entry, schema: int) ->
 
 
 def test_no_kind_is_newer_than_this_version() -> None:
-    assert max(kind.since for kind in codec.KINDS) <= SCHEMA and QUESTIONS_SINCE <= SCHEMA
+    assert max(kind.since for kind in KINDS) <= SCHEMA and QUESTIONS_SINCE <= SCHEMA
     assert known(SCHEMA) and not known(SCHEMA + 1)
 
 

@@ -11,6 +11,7 @@ from aura_operator.cli import main
 from aura_operator.core import codec, fold
 from aura_operator.core.absorb import World
 from aura_operator.core.entries import Entry
+from aura_operator.core.kinds import Kind
 from aura_operator.core.state import TaskState
 from aura_operator.worker import runner
 
@@ -27,7 +28,7 @@ class Noted:
 
 def become() -> None:
     """Makes this process one of the next version."""
-    kind = codec.Kind[Noted](
+    kind = Kind[Noted](
         name="noted",
         entry=Noted,
         write=lambda entry: {"epoch": entry.epoch},

@@ -364,3 +364,19 @@ async def test_an_outage_is_waited_out_and_everything_is_written_afterwards() ->
         desk.store.clear()
         await writer.barrier()
     assert (await desk.lines())[1:] == [line(number) for number in range(20)]
+
+
+@virtual_time
+async def test_a_barrier_for_what_is_on_its_way_makes_no_write_of_what_came_since() -> None:
+    desk = Desk()
+    async with writing(desk) as writer:
+        desk.store.add(Slow(seconds=1.0), PATCHES, nth=1)
+        position = writer.record(line(0))
+        await desk.clock.advance(0.5)
+        writer.record(line(1), within_seconds=60.0)
+        await writer.barrier(position)
+        await desk.clock.advance(10.0)
+        assert len(desk.patches()) == 1 and writer.durable.next == position
+        await writer.barrier()
+        assert len(desk.patches()) == 2
+    assert (await desk.lines())[1:] == [line(0), line(1)]
