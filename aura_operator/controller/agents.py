@@ -21,7 +21,7 @@ from aura_operator.store.interface import Store, add, expect
 from aura_operator.store.resources import AGENTS, Manifest, Ref
 from aura_operator.store.revisions import revision_name
 from aura_operator.store.task_fields import ConditionFields
-from aura_operator.store.task_writes import Write
+from aura_operator.store.writes import Write
 
 log = structlog.get_logger()
 

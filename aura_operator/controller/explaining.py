@@ -18,7 +18,7 @@ from aura_operator.store.conditions import Condition, holds, updated
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import TASKS, Ref
 from aura_operator.store.task_fields import CANNOT_RUN_NOW, StatusFields
-from aura_operator.store.task_writes import remark
+from aura_operator.store.task_repairs import remark
 from aura_operator.store.view import TaskView
 
 PATIENCE_SECONDS = 5.0  # a task that nobody takes for longer gets a summary that says why

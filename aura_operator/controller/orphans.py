@@ -18,7 +18,7 @@ from aura_operator.store.interface import Store
 from aura_operator.store.leases import lease_ref
 from aura_operator.store.resources import TASKS
 from aura_operator.store.task_fields import StatusFields
-from aura_operator.store.task_writes import orphan
+from aura_operator.store.task_repairs import orphan
 from aura_operator.store.view import TaskView
 
 log = structlog.get_logger()

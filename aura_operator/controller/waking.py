@@ -19,7 +19,7 @@ from aura_operator.store.conditions import Condition, updated
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import APPROVALS, TASKS, Ref
 from aura_operator.store.task_fields import ConditionFields, StatusFields, Wait
-from aura_operator.store.task_writes import Awaiting, fire
+from aura_operator.store.task_repairs import Awaiting, fire
 from aura_operator.store.view import TaskView, task_ref, task_view
 
 log = structlog.get_logger()

@@ -1,6 +1,6 @@
 """The phases of a task and every transition between them. Nothing else decides a transition.
 
-The writes are those of store/task_writes.py; docs/states.md is generated from this table.
+The writes are those of store/task_writes.py and store/task_repairs.py; docs/states.md is generated from this table.
 """
 
 from __future__ import annotations

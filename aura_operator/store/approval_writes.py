@@ -7,7 +7,7 @@ from aura_operator.core.instants import to_second_text
 from aura_operator.store.approvals import PENDING, ApprovalStatusFields
 from aura_operator.store.interface import add, expect
 from aura_operator.store.resources import Manifest, Ref
-from aura_operator.store.task_writes import Write, puts, same
+from aura_operator.store.writes import Write, puts, same
 
 
 def settle_approval(

@@ -26,7 +26,7 @@ from aura_operator.errors import (
 )
 from aura_operator.store.interface import Op, Store
 from aura_operator.store.resources import Manifest, Ref
-from aura_operator.store.task_writes import Write
+from aura_operator.store.writes import Write
 
 log = structlog.get_logger()
 

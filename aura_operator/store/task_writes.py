@@ -1,15 +1,9 @@
-"""The writes that matter: claim, append, park, release, finish, fire and orphan.
-
-One function each. All are JSON Patches on status whose tests say under which circumstances they hold, and each knows
-how to see in the object whether it has landed. No resourceVersion is used, so that a user's patch of the spec never
-makes one fail. commit.py sends them; nobody else writes these fields.
-"""
+"""The writes of an owner: claim, append, park, release, finish. One function each; nobody else writes these fields."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from aura_operator.core.entries import Proof
 from aura_operator.core.instants import to_second_text
@@ -27,16 +21,7 @@ from aura_operator.store.task_fields import (
     wait_fields,
 )
 from aura_operator.store.view import TaskView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
-    """One conditional write. `landed` tells from the object, read later, whether this very write was carried out."""
-
-    name: str
-    ref: Ref
-    ops: tuple[Op, ...]
-    landed: Callable[[Manifest], bool]
+from aura_operator.store.writes import Write, later_than, puts, same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +149,7 @@ def release(owned: OwnedTask, delta: JournalDelta, *, now: float, fields: Status
         add("/status/lastEnd", last_end_fields(owned.owner, owned.epoch, Proof.RELEASED, now)),
         *puts(fields),
     )
-    return Write(name="release", ref=owned.ref, ops=ops, landed=_later_than(owned.epoch))
+    return Write(name="release", ref=owned.ref, ops=ops, landed=later_than(owned.epoch))
 
 
 def finish(
@@ -185,83 +170,6 @@ def finish(
     )
     # By the head, not by the phase: another owner may have finished it, and then this one was too late.
     return Write(name="finish", ref=owned.ref, ops=ops, landed=_has_head(owned.epoch, delta.head))
-
-
-class Awaiting(Protocol):
-    """What `fire` needs of a task: a TaskView has it, and so has what little is kept of thousands that are parked."""
-
-    @property
-    def ref(self) -> Ref: ...
-    @property
-    def uid(self) -> str: ...
-    @property
-    def phase(self) -> Phase: ...
-    @property
-    def waiting_for(self) -> Sequence[Wait]: ...
-    @property
-    def fired(self) -> Sequence[str]: ...
-
-
-def fire(task: Awaiting, name: str, *, fields: StatusFields) -> Write | None:
-    """Says that something has come that the task waits for, and wakes it; None if it doesn't wait for that any more."""
-    position = next((index for index, wait in enumerate(task.waiting_for) if wait.name == name), None)
-    if position is None or name in task.fired or task.phase not in (Phase.WAITING, Phase.PENDING):
-        return None
-    ops = [
-        *same(task.uid),
-        expect("/status/phase", task.phase.value),
-        expect(f"/status/waitingFor/{position}/name", name),
-        expect("/status/fired", list(task.fired) or None),
-        add("/status/fired", [*task.fired, name]),
-        add("/status/phase", next_phase(task.phase, Move.FIRE).value),
-        *puts(fields),
-    ]
-
-    def landed(manifest: Manifest) -> bool:
-        status = manifest["status"]
-        awaited = any(wait["name"] == name for wait in status.get("waitingFor", ()))
-        return name in status.get("fired", ()) or not awaited
-
-    return Write(name="fire", ref=task.ref, ops=tuple(ops), landed=landed)
-
-
-def orphan(task: TaskView, proof: Proof, *, now: float, fields: StatusFields) -> Write:
-    """Takes a Running task from an owner that can't be running it any more, for anybody to claim."""
-    if task.owner is None:
-        raise ValueError(f"{task.ref} has no owner to be taken from")
-    ops = (
-        *same(task.uid),
-        expect("/status/epoch", task.epoch),
-        expect("/status/owner/incarnation", task.owner.incarnation),
-        expect("/status/phase", Phase.RUNNING.value),
-        add("/status/phase", next_phase(Phase.RUNNING, Move.ORPHAN).value),
-        remove("/status/owner"),
-        add("/status/recoveries", task.recoveries + (1 if proof.is_death else 0)),
-        add("/status/lastEnd", last_end_fields(task.owner, task.epoch, proof, now)),
-        *puts(fields),
-    )
-    return Write(name="orphan", ref=task.ref, ops=ops, landed=_later_than(task.epoch))
-
-
-def remark(task: TaskView, *, fields: StatusFields) -> Write:
-    """Says something about a task that nobody owns: its summary. Not part of any journal."""
-    wanted: dict[str, Any] = {**fields}
-    ops = (
-        *same(task.uid),
-        expect("/status/phase", task.phase.value),
-        expect("/status/epoch", task.epoch),
-        *puts(wanted),
-    )
-
-    def landed(manifest: Manifest) -> bool:
-        return all(manifest["status"].get(name) == value for name, value in wanted.items())
-
-    return Write(name="remark", ref=task.ref, ops=ops, landed=landed)
-
-
-def same(uid: str) -> tuple[Op, ...]:
-    """It is still that very object."""
-    return (expect("/metadata/uid", uid),)
 
 
 def _owned(owned: OwnedTask) -> tuple[Op, ...]:
@@ -297,23 +205,10 @@ def _raised(schema: int, needed: int) -> tuple[Op, ...]:
     return (add("/status/journal/schema", needed),) if needed > schema else ()
 
 
-def puts(fields: Mapping[str, object]) -> tuple[Op, ...]:
-    """Sets fields of the status."""
-    return tuple(add(f"/status/{name}", value) for name, value in fields.items())
-
-
 def _has_head(epoch: int, head: str) -> Callable[[Manifest], bool]:
     # Only the owner appends, one write at a time: while the epoch is the same, its head is the last one written.
     def landed(manifest: Manifest) -> bool:
         status = manifest["status"]
         return bool(status["epoch"] == epoch and status.get("journal", {}).get("head") == head)
-
-    return landed
-
-
-def _later_than(epoch: int) -> Callable[[Manifest], bool]:
-    def landed(manifest: Manifest) -> bool:
-        status = manifest["status"]
-        return bool(status["epoch"] > epoch or status["phase"] != Phase.RUNNING.value)
 
     return landed

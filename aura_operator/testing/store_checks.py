@@ -19,8 +19,8 @@ from aura_operator.errors import (
 )
 from aura_operator.store.interface import add
 from aura_operator.store.resources import APPROVALS, TASKS, new
-from aura_operator.store.task_writes import Write
 from aura_operator.store.view import task_view
+from aura_operator.store.writes import Write
 from aura_operator.testing.store_checks_writes import Ground, claim, content, fire, orphan, refused, settle
 
 

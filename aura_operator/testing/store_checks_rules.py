@@ -16,7 +16,7 @@ from aura_operator.errors import (
     ConflictError,
     ContentRejectedError,
 )
-from aura_operator.store import task_writes
+from aura_operator.store import task_repairs
 from aura_operator.store.commit import get_retrying
 from aura_operator.store.interface import Op, add
 from aura_operator.store.resources import TASKS, Ref, new
@@ -108,10 +108,10 @@ async def a_stale_finish_is_no_success_after_another_owner_finished(ground: Grou
 
 async def only_what_is_awaited_is_fired(ground: Ground) -> None:
     parked = await ground.parked(APPROVAL_WAIT)
-    assert task_writes.fire(parked, "something else", fields={}) is None
+    assert task_repairs.fire(parked, "something else", fields={}) is None
     woken = task_view(await ground.do(fire(parked, "yes")))
     assert (woken.phase, woken.fired) == (Phase.PENDING, ("yes",))
-    assert task_writes.fire(woken, "yes", fields={}) is None
+    assert task_repairs.fire(woken, "yes", fields={}) is None
     claimed = task_view(await ground.do(claim(woken, B)))
     assert claimed.waiting_for == ()
     # Seen while it waited, sent after it was claimed: no longer awaited, so nothing to do and nothing done.

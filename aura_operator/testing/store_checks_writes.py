@@ -17,15 +17,16 @@ from aura_operator.errors import (
     ConflictError,
     NotFoundError,
 )
-from aura_operator.store import task_writes
+from aura_operator.store import task_repairs, task_writes
 from aura_operator.store.approval_writes import count_votes, settle_approval
 from aura_operator.store.approvals import approval_ref, approval_view
 from aura_operator.store.commit import commit
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import APPROVALS, TASKS, Manifest, Ref, new
 from aura_operator.store.task_fields import ResultFields, StatusFields, Wait
-from aura_operator.store.task_writes import JournalDelta, OwnedTask, Write
+from aura_operator.store.task_writes import JournalDelta, OwnedTask
 from aura_operator.store.view import TaskView, task_view
+from aura_operator.store.writes import Write
 
 A = Owner(worker="a", incarnation="pod-a.1")
 B = Owner(worker="b", incarnation="pod-b.1")
@@ -138,11 +139,11 @@ def finish(held: OwnedTask, phase: Phase = Phase.SUCCEEDED) -> Write:
 
 
 def orphan(task: TaskView, proof: Proof = Proof.LEASE_EXPIRED) -> Write:
-    return task_writes.orphan(task, proof, now=NOW, fields={"summary": "orphaned"})
+    return task_repairs.orphan(task, proof, now=NOW, fields={"summary": "orphaned"})
 
 
 def fire(task: TaskView, name: str) -> Write:
-    write = task_writes.fire(task, name, fields={"summary": f"woken by {name}"})
+    write = task_repairs.fire(task, name, fields={"summary": f"woken by {name}"})
     assert write is not None
     return write
 
@@ -203,7 +204,7 @@ async def _orphan_write(ground: Ground) -> Write:
 
 
 async def _remark_write(ground: Ground) -> Write:
-    return task_writes.remark(await ground.task(), fields={"summary": "no worker is live"})
+    return task_repairs.remark(await ground.task(), fields={"summary": "no worker is live"})
 
 
 async def _settle_write(ground: Ground) -> Write:

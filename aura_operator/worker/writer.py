@@ -19,7 +19,8 @@ from aura_operator.store.journal_reads import SealedSegment
 from aura_operator.store.overflow import create_retrying, segment_object
 from aura_operator.store.resources import CHECKPOINTS, Manifest, Resource
 from aura_operator.store.task_fields import StatusFields
-from aura_operator.store.task_writes import JournalDelta, OwnedTask, Write, append
+from aura_operator.store.task_writes import JournalDelta, OwnedTask, append
+from aura_operator.store.writes import Write
 
 LINGER_SECONDS = 0.01
 """How long an entry may wait for company before it is written, unless its recorder says otherwise. A barrier doesn't

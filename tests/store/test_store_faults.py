@@ -19,8 +19,8 @@ from aura_operator.store.interface import Selection, add
 from aura_operator.store.kube import KubeStore, configuration_of
 from aura_operator.store.overflow import create_retrying, payload_object, read_stored
 from aura_operator.store.resources import CHECKPOINTS, REVISIONS, TASKS, Ref, Resource, new
-from aura_operator.store.task_writes import Write
 from aura_operator.store.view import task_view
+from aura_operator.store.writes import Write
 from aura_operator.testing.proxy import FaultProxy
 from aura_operator.testing.proxy_rules import (
     Action,

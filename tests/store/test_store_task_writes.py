@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aura_operator.store.task_writes import Write
+from aura_operator.store.writes import Write
 from aura_operator.testing.store_checks import EACH_WRITE
 from aura_operator.testing.store_checks_rules import SINGLE
 from aura_operator.testing.store_checks_writes import WRITES, Ground
