@@ -61,7 +61,7 @@ check-layers:
 	$(VENV)/bin/lint-imports --no-logo
 
 check-crds:
-	$(RUN) -m aura_operator.api.generate --check
+	$(RUN) -m hack.crds --check
 
 test: setup
 	$(RUN) -m pytest $(ARGS)
@@ -73,7 +73,7 @@ cluster-down: setup
 	@$(RUN) -m hack.cluster down
 
 crds: setup
-	$(RUN) -m aura_operator.api.generate
+	$(RUN) -m hack.crds
 
 demo: setup
 	@$(RUN) -m hack.demo $(if $(YES),--yes) $(if $(CLUSTER),--cluster $(CLUSTER))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from aura_operator.core.effects import Effect
 from aura_operator.core.lifecycle import Phase
 from aura_operator.store.interface import Selection
-from aura_operator.store.resources import CHECKPOINTS, TASKS, Manifest, new
+from aura_operator.store.resources import CHECKPOINTS, TASKS, new
 from aura_operator.store.view import task_ref, task_view
 from aura_operator.worker.ending import Ended
 from aura_operator.worker.intake import Intake
@@ -18,6 +18,7 @@ from benchmarks.instant import Instant, InstantRuntimes
 from benchmarks.place import Seat, seat
 from benchmarks.pods import pod_json
 from hack.cluster import Cluster
+from hack.rig.stage import list_all
 
 STEPS = 500
 WINDOW = 20  # steps on each side that stand for "at step n"
@@ -99,13 +100,6 @@ async def _large(here: Seat, namespace: str) -> list[Figure]:
 
 async def _stored(here: Seat, namespace: str, name: str) -> list[int]:
     """Bytes of the task's object and of all its AuraCheckpoints."""
-    objects: list[Manifest] = [await here.store.get(task_ref(namespace, name))]
-    continue_token: str | None = None
-    while True:
-        page = await here.store.list(
-            Selection(resource=CHECKPOINTS, namespace=namespace), continue_token=continue_token
-        )
-        objects += [item for item in page.items if item["spec"]["owner"]["name"] == name]
-        continue_token = page.continue_token
-        if continue_token is None:
-            return [len(json.dumps(item)) for item in objects]
+    checkpoints = await list_all(here.store, Selection(resource=CHECKPOINTS, namespace=namespace))
+    theirs = [item for item in checkpoints if item["spec"]["owner"]["name"] == name]
+    return [len(json.dumps(item)) for item in (await here.store.get(task_ref(namespace, name)), *theirs)]

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,20 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_kubernetes.options import ClusterOptions
+from pytest_kubernetes.providers.base import AClusterManager
 
-ROOT = Path(__file__).parents[1]
-# `pytest` as a command, unlike `python -m pytest`, doesn't put the checkout on the path, and `hack` isn't installed.
-sys.path.insert(0, str(ROOT))
+from hack.cluster import AnyCluster, Cluster, ExistingCluster, golang, names, pki, process, tools
+from hack.install import install, uninstall
+from hack.kubectl import Kubectl
 
-from pytest_kubernetes.options import ClusterOptions  # noqa: E402
-from pytest_kubernetes.providers.base import AClusterManager  # noqa: E402
-
-from hack.cluster import Cluster, golang, names, pki, process, tools  # noqa: E402
-from hack.cluster.existing import ExistingCluster  # noqa: E402
-from hack.install import install, uninstall  # noqa: E402
-from hack.kubectl import Kubectl  # noqa: E402
-
-AnyCluster = Cluster | ExistingCluster
 SESSION_CLUSTER = f"tests-{os.getpid()}"
 KIND_READY_SECONDS = 300
 

@@ -3,7 +3,10 @@
 `Cluster` is the whole interface for tests and the demo; `python -m hack.cluster` is the same for people.
 """
 
-from hack.cluster.cluster import Cluster, names
+from hack.cluster.cluster import CHECKOUT, Cluster, names
 from hack.cluster.errors import ClusterError
+from hack.cluster.existing import ExistingCluster
 
-__all__ = ["Cluster", "ClusterError", "names"]
+AnyCluster = Cluster | ExistingCluster
+
+__all__ = ["CHECKOUT", "AnyCluster", "Cluster", "ClusterError", "ExistingCluster", "names"]

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import FrameType
 
 from aura_operator.errors import AuraError
-from hack.cluster import tools
+from hack.cluster import AnyCluster, tools
 from hack.demo import proof, removal, scene
 from hack.demo.incident import Figures, Incident, play
-from hack.demo.place import CURRENT, DEFAULT_DIRECTORY, LOCAL, AnyCluster, Place, Record
-from hack.demo.processes import Processes, end_all
+from hack.demo.place import CURRENT, DEFAULT_DIRECTORY, LOCAL, Place, Record
+from hack.demo.processes import background, end_all, tool_server
 from hack.demo.proof import Proof
 from hack.demo.say import heading, line
 from hack.kubectl import Kubectl
@@ -59,8 +59,8 @@ def _up(place: Place, options: argparse.Namespace) -> None:
     place.lay_out()
     here = scene.set_up(cluster)
     kubeconfigs = scene.kubeconfigs(cluster)
-    processes = Processes(place, scene.NAMESPACE, kubeconfigs)
-    server, url = processes.tool_server(kubeconfigs["tool-server"])
+    processes = background(place, kubeconfigs)
+    server, url = tool_server(place, kubeconfigs["tool-server"])
     scene.apply_agent(here.admin, url)
     line(f"Kubernetes at {cluster.server}; the chart is installed for namespace {scene.NAMESPACE}")
     if options.cluster == LOCAL:

@@ -18,10 +18,12 @@ from hack.cluster import tools
 from hack.demo import scene
 from hack.demo.errors import DemoError
 from hack.demo.journal import Story, read
-from hack.demo.processes import Life, Processes
+from hack.demo.processes import await_ready
 from hack.demo.say import command, heading, line
 from hack.demo.scene import NAMESPACE, TASK, Scene
 from hack.progress import Progress
+from hack.rig.processes import Process, Processes
+from hack.rig.waiting import wait_until
 
 STEP_SECONDS = 60.0
 POLL_SECONDS = 0.1
@@ -46,15 +48,15 @@ class Incident:
 
     scene: Scene
     processes: Processes
-    workers: list[Life] = field(default_factory=list)
-    controller: Life | None = None
+    workers: list[Process] = field(default_factory=list)
+    controller: Process | None = None
 
     def begin(self) -> None:
         """Starts a controller and two workers, and submits the task."""
         with Progress("starting one controller and two workers"):
-            self.controller = self.processes.start("controller", "demo-controller")
-            self.workers = [self.processes.start("worker", f"demo-worker-{number}") for number in (1, 2)]
-            self.processes.await_ready(self._lives())
+            self.controller = self.processes.controller("demo-controller", ready=False)
+            self.workers = [self.processes.worker(f"demo-worker-{number}", ready=False) for number in (1, 2)]
+            await_ready(self.workers, self.controller)
         for life in self._lives():
             line(f"{life.name} runs with pid {life.pid}, log {life.log}")
         scene.submit(self.scene.requester)
@@ -69,7 +71,7 @@ class Incident:
         owner.kill9()
         line(f"kill -9 {owner.pid}: {owner.name}, in the middle of a model call")
         self._show("get", "auratask", TASK)
-        self.workers[self.workers.index(owner)] = self.processes.again(owner, "worker")
+        self.workers[self.workers.index(owner)] = self._worker_again(owner)
         line("its container is restarted, as the kubelet would: the same Pod UID in its Lease proves the old one dead")
         line("(with the node gone there is no such proof, and the task is free when the Lease runs out, 15 s later);")
         line("a worker that died with a task lets the others try it first, so the other one goes on")
@@ -95,9 +97,10 @@ class Incident:
         self._show("get", "auratasks,auraapprovals")
         with Progress("starting all of them anew"):
             assert self.controller is not None
-            self.controller = self.processes.again(self.controller, "controller")
-            self.workers = [self.processes.again(life, "worker") for life in self.workers]
-            self.processes.await_ready(self._lives())
+            last = self.controller
+            self.controller = self.processes.controller(last.name, pod_uid=last.pod_uid, ready=False)
+            self.workers = [self._worker_again(life) for life in self.workers]
+            await_ready(self.workers, self.controller)
         seconds = time.monotonic() - began
         if self._approval(approval)["metadata"]["uid"] != before:
             raise DemoError(f"AuraApproval {approval} is another one than before")
@@ -167,18 +170,21 @@ class Incident:
 
     # How it is seen
 
-    def _lives(self) -> list[Life]:
+    def _lives(self) -> list[Process]:
         return [*([self.controller] if self.controller else []), *self.workers]
 
-    def _owner(self) -> Life:
+    def _worker_again(self, last: Process) -> Process:
+        """The next life of the same container."""
+        return self.processes.worker(last.name, pod_uid=last.pod_uid, ready=False)
+
+    def _owner(self) -> Process:
         worker = self._status()["owner"]["worker"]
         return next(life for life in self.workers if life.name == worker)
 
     def _settled_at(self) -> float:
         """When the controller had seen the decision; the status tells it to the second only."""
         assert self.controller is not None
-        settled = [event for event in self.controller.events() if event.get("event") == "approval settled"]
-        return from_text(str(settled[-1]["timestamp"]))
+        return from_text(str(self.controller.logged("approval settled")[-1]["timestamp"]))
 
     def _status(self) -> dict[str, Any]:
         status: dict[str, Any] = self.scene.admin.json("get", "auratask", TASK)["status"]
@@ -192,13 +198,18 @@ class Incident:
         return found
 
     def _until(self, what: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        deadline = time.monotonic() + STEP_SECONDS
+        status: dict[str, Any] = {}
         with Progress(f"until {what}") as progress:
-            while not holds(status := self._status()):
+
+            def looked() -> bool:
+                nonlocal status
+                status = self._status()
                 progress.detail = f"{status['phase']}: {status.get('summary', '')}"
-                if status["phase"] == "Failed" or time.monotonic() > deadline:
+                if status["phase"] == "Failed" and not holds(status):
                     raise DemoError(f"{TASK} did not come to where {what}. It is {progress.detail}")
-                time.sleep(POLL_SECONDS)
+                return holds(status)
+
+            wait_until(looked, lambda: f"{TASK} where {what}: it is {progress.detail}", STEP_SECONDS)
         return status
 
     def _show(self, *arguments: str) -> None:

@@ -6,12 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hack.cluster import Cluster
-from hack.cluster.cluster import CHECKOUT
-from hack.cluster.existing import ExistingCluster
+from hack.cluster import CHECKOUT, Cluster, ExistingCluster
 from hack.demo.errors import DemoError
 
-AnyCluster = Cluster | ExistingCluster
 DEFAULT_DIRECTORY = CHECKOUT / ".local"
 CLUSTER_NAME = "demo"
 LOCAL, CURRENT = "local", "current"

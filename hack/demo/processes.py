@@ -1,6 +1,6 @@
 """The demo's processes: `aura` and the tool server, in the background, each recorded so that `down` finds it.
 
-Owns starting, killing, ending and their logs. What they are good for is the incident's.
+Owns the records, ending all of them, and the tool server. Starting and killing `aura` is the rig's (hack/rig).
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ import signal
 import socket
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hack import process_log
 from hack.cluster import process, tools
 from hack.cluster.ports import free_ports
 from hack.demo.errors import DemoError
 from hack.demo.place import Place
-from hack.install import NAMESPACE
+from hack.demo.scene import NAMESPACE
+from hack.install import NAMESPACE as OPERATOR_NAMESPACE
+from hack.rig import process_log
+from hack.rig.processes import Process, Processes
+from hack.rig.waiting import wait_until
 
 READY_SECONDS = 30.0
 END_SECONDS = 5.0
@@ -30,73 +32,85 @@ TOOL_CALL = '"mcp tool call" mcp.tool_call.tool_name="{tool}"'
 """How the tool server logs, at level 5, each call that has reached it; before it does anything about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
-    """One life of a process. A container that is restarted keeps its name and Pod UID and has a new life."""
+@dataclass(frozen=True, slots=True)
+class Background:
+    """A process that outlives its starter, as subprocess.Popen would show it. Its exit code is nobody's: always 0."""
 
-    name: str
-    pod_uid: str
-    log: Path
     identity: process.ProcessId
 
     @property
     def pid(self) -> int:
         return self.identity.pid
 
-    def kill9(self) -> None:
+    def send_signal(self, sig: signal.Signals, /) -> None:
+        if self.identity.alive():
+            os.kill(self.pid, sig)
+
+    def kill(self) -> None:
         process.kill(self.identity)
 
-    def events(self) -> list[dict[str, object]]:
-        """The lines of its log that are JSON."""
-        return process_log.events(self.log)
+    def wait(self, timeout: float | None = None) -> int:
+        wait_until(lambda: self.poll() is not None, f"end of process {self.pid}", timeout or READY_SECONDS)
+        return 0
+
+    def poll(self) -> int | None:
+        return None if self.identity.alive() else 0
 
 
-class Processes:
-    """Starts processes for one namespace; knows which of them are alive."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolServer:
+    """The MCP server for Kubernetes. `log` has a line of each call."""
 
-    def __init__(self, place: Place, namespace: str, kubeconfigs: dict[str, Path]) -> None:
-        self._place = place
-        self._namespace = namespace
-        self._kubeconfigs = kubeconfigs
-        self._lives: dict[str, int] = {}
+    process: Background
+    log: Path
 
-    def start(self, verb: str, name: str, *options: str, pod_uid: str | None = None) -> Life:
-        """Starts `aura VERB`; with the `pod_uid` of an earlier life it is the same container, restarted."""
-        uid = pod_uid or str(uuid.uuid4())
-        command = [
-            sys.executable, "-m", "aura_operator.cli", verb,
-            "--kubeconfig", str(self._kubeconfigs[verb]),
-            "--namespace", self._namespace, "--operator-namespace", NAMESPACE,
-            "--name", name, "--pod-uid", uid, "--probe-port", "0", *options,
-        ]  # fmt: skip
-        return self._run(command, name, uid)
 
-    def again(self, life: Life, verb: str, *options: str) -> Life:
-        """The next life of the same container."""
-        return self.start(verb, life.name, *options, pod_uid=life.pod_uid)
+def background(place: Place, kubeconfigs: dict[str, Path]) -> Processes:
+    """Starts `aura` processes for the demo's namespace; what it started runs on when the demo is gone."""
 
-    def tool_server(self, kubeconfig: Path) -> tuple[Life, str]:
-        """The MCP server for Kubernetes on the loopback interface, and its URL."""
-        port = TOOL_SERVER_PORT if _is_free(TOOL_SERVER_PORT) else free_ports(1)[0]
-        command = [
-            str(tools.kubernetes_mcp_server()), "--port", str(port), "--bind-address", "127.0.0.1",
-            "--kubeconfig", str(kubeconfig), "--cluster-provider", "kubeconfig", "--disable-multi-cluster",
-            "--toolsets", "core", "--log-level", "5",
-        ]  # fmt: skip
-        life = self._run(command, "tool-server", "")
-        _await(life, lambda: process_log.answers(f"http://127.0.0.1:{port}/healthz"), "answer")
-        return life, f"http://127.0.0.1:{port}/mcp"
+    def launch(arguments: Sequence[str], log: Path) -> Background:
+        return _run(place, [sys.executable, "-m", "aura_operator.cli", *arguments], log)
 
-    def await_ready(self, lives: Iterable[Life]) -> None:
-        for life in lives:
-            _await(life, lambda life=life: _ready(life), "be ready")  # type: ignore[misc]
+    return Processes(
+        folder=place.logs,
+        namespace=NAMESPACE,
+        operator_namespace=OPERATOR_NAMESPACE,
+        worker_kubeconfig=kubeconfigs["worker"],
+        controller_kubeconfig=kubeconfigs["controller"],
+        launch=launch,
+    )
 
-    def _run(self, command: list[str], name: str, pod_uid: str) -> Life:
-        self._lives[name] = self._lives.get(name, 0) + 1
-        log = self._place.logs / f"{name}-{self._lives[name]}.log"
-        record = self._place.processes / f"{name}.json"
-        identity = process.start(command, cwd=self._place.folder, log=log, record=record)
-        return Life(name=name, pod_uid=pod_uid, log=log, identity=identity)
+
+def await_ready(workers: Iterable[Process], controller: Process) -> None:
+    """Returns when all of them can do their part, and the controller leads."""
+    for each in (*workers, controller):
+        each.wait_ready()
+    wait_until(lambda: controller.logged("leading"), lambda: f"leader; see {controller.log}")
+
+
+def tool_server(place: Place, kubeconfig: Path) -> tuple[ToolServer, str]:
+    """The MCP server for Kubernetes on the loopback interface, and its URL."""
+    port = TOOL_SERVER_PORT if _is_free(TOOL_SERVER_PORT) else free_ports(1)[0]
+    command = [
+        str(tools.kubernetes_mcp_server()), "--port", str(port), "--bind-address", "127.0.0.1",
+        "--kubeconfig", str(kubeconfig), "--cluster-provider", "kubeconfig", "--disable-multi-cluster",
+        "--toolsets", "core", "--log-level", "5",
+    ]  # fmt: skip
+    log = place.logs / "tool-server.log"
+    server = ToolServer(process=_run(place, command, log), log=log)
+    wait_until(
+        lambda: server.process.poll() is not None or process_log.answers(f"http://127.0.0.1:{port}/healthz"),
+        lambda: f"answer of the tool server; see {log}",
+        READY_SECONDS,
+    )
+    if server.process.poll() is not None:
+        raise DemoError(f"the tool server ended. Its log, {log}:\n{log.read_text(errors='replace')[-2000:]}")
+    return server, f"http://127.0.0.1:{port}/mcp"
+
+
+def tool_calls(server: ToolServer, tool: str) -> int:
+    """How often the tool server says that it was called: the witness of what happened how often."""
+    return server.log.read_text().count(TOOL_CALL.format(tool=tool))
 
 
 def end_all(place: Place) -> int:
@@ -115,27 +129,9 @@ def end_all(place: Place) -> int:
     return len(alive)
 
 
-def tool_calls(server: Life, tool: str) -> int:
-    """How often the tool server says that it was called: the witness of what happened how often."""
-    return server.log.read_text().count(TOOL_CALL.format(tool=tool))
-
-
-def _ready(life: Life) -> bool:
-    if not process_log.says_ready(life.log):
-        return False
-    events = life.events()
-    is_controller = any(event.get("event") == "controller started" for event in events)
-    return not is_controller or any(event.get("event") == "leading" for event in events)
-
-
-def _await(life: Life, holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while not holds():
-        if not life.identity.alive() or time.monotonic() > deadline:
-            tail = "\n".join(life.log.read_text(errors="replace").splitlines()[-8:])
-            state = "did not" if life.identity.alive() else "ended; it should"
-            raise DemoError(f"{life.name} {state} {what} within {READY_SECONDS:.0f} s. Its log, {life.log}:\n{tail}")
-        time.sleep(POLL_SECONDS)
+def _run(place: Place, command: list[str], log: Path) -> Background:
+    record = place.processes / f"{log.stem}.json"
+    return Background(process.start(command, cwd=place.folder, log=log, record=record))
 
 
 def _is_free(port: int) -> bool:

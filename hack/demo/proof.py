@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hack.demo.errors import DemoError
-from hack.demo.processes import Life, tool_calls
+from hack.demo.processes import ToolServer, tool_calls
 from hack.demo.say import line
 from hack.demo.scene import DEPLOYMENT
 from hack.kubectl import Kubectl
@@ -21,7 +21,7 @@ class Proof:
     restarts: int
 
 
-def gather(admin: Kubectl, server: Life) -> Proof:
+def gather(admin: Kubectl, server: ToolServer) -> Proof:
     sets = admin.json("get", "replicasets", "--selector", f"app={DEPLOYMENT}")["items"]
     return Proof(calls=tool_calls(server, TOOL), restarts=len(sets) - 1)
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hack.cluster.cluster import CHECKOUT
+from hack.cluster import CHECKOUT, AnyCluster
 from hack.demo.errors import DemoError
-from hack.demo.place import AnyCluster
 from hack.install import NAMESPACE as OPERATOR_NAMESPACE
 from hack.install import RELEASE, install, uninstall
 from hack.kubectl import Kubectl

@@ -13,10 +13,12 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from aura_operator.api import KINDS, AuraAgent, AuraApproval, AuraCheckpoint, AuraSession, AuraTask, Resource, generate
+from aura_operator.api import KINDS, AuraAgent, AuraApproval, AuraCheckpoint, AuraSession, AuraTask, Resource
 from aura_operator.api.approval import Decision
 from aura_operator.api.schema import structural_schema
 from aura_operator.core.entries import Choice
+from hack import crds
+from hack.cluster import CHECKOUT
 from tests.api.actors import Actor, Object
 from tests.api.objects import OWNER, agent_object, approval_object, checkpoint_object, request_object, task_object
 
@@ -322,7 +324,7 @@ def test_kubectl_explains_every_field() -> None:
 
 
 def _schema_of(kind: type[Resource]) -> Object:
-    (version,) = generate.custom_resource_definition(kind)["spec"]["versions"]
+    (version,) = crds.custom_resource_definition(kind)["spec"]["versions"]
     schema: Object = version["schema"]["openAPIV3Schema"]
     return schema
 
@@ -380,18 +382,18 @@ def test_approvals_of_a_task_can_be_selected(admin: Actor, worker: Actor, fresh:
 
 
 def test_the_files_in_crds_are_what_the_models_say() -> None:
-    assert generate.main(["--check"]) == 0
+    assert crds.main(["--check"]) == 0
 
 
 def test_a_stale_missing_or_foreign_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert generate.main(["--root", str(tmp_path)]) == 0
-    assert generate.main(["--check", "--root", str(tmp_path)]) == 0
-    crds = tmp_path / "crds"
-    (crds / "auratasks.yaml").write_text("changed", encoding="utf-8")
-    (crds / "auraagents.yaml").unlink()
-    shutil.copy(crds / "aurasessions.yaml", crds / "aurathings.yaml")
+    assert crds.main(["--root", str(tmp_path)]) == 0
+    assert crds.main(["--check", "--root", str(tmp_path)]) == 0
+    folder = tmp_path / "crds"
+    (folder / "auratasks.yaml").write_text("changed", encoding="utf-8")
+    (folder / "auraagents.yaml").unlink()
+    shutil.copy(folder / "aurasessions.yaml", crds / "aurathings.yaml")
     (tmp_path / "docs" / "reference" / "crds.md").write_text("changed", encoding="utf-8")
-    assert generate.main(["--check", "--root", str(tmp_path)]) == 1
+    assert crds.main(["--check", "--root", str(tmp_path)]) == 1
     said = capsys.readouterr().err.splitlines()
     assert [line.split()[0] for line in said] == [
         "crds/auraagents.yaml",
@@ -403,7 +405,7 @@ def test_a_stale_missing_or_foreign_file_is_named(tmp_path: Path, capsys: pytest
 
 
 def test_the_reference_names_every_field_and_every_rule() -> None:
-    page = (generate.CHECKOUT / generate.REFERENCE).read_text(encoding="utf-8")
+    page = (CHECKOUT / crds.REFERENCE).read_text(encoding="utf-8")
     assert "| `spec.mcpServers[].headersSecretRef` |" in page
     assert "| **`spec.decisions.*.approved`** | boolean |" in page
     assert "| `spec.limits.toolResultBytes` | integer, from 1024, to 163840 | `131072` |" in page
@@ -411,7 +413,7 @@ def test_the_reference_names_every_field_and_every_rule() -> None:
 
 
 def test_generated_files_are_valid_yaml_without_references() -> None:
-    for text in generate.manifests().values():
+    for text in crds.manifests().values():
         assert "$ref" not in json.dumps(yaml.safe_load(text))
 
 

@@ -19,9 +19,9 @@ from aura_operator.store.view import task_ref
 from aura_operator.testing.ledger import Ledger
 from aura_operator.testing.ledger_process import RunningLedger, running_ledger
 from aura_operator.testing.proxy_thread import ProxyThread
+from hack.cluster import AnyCluster
 from hack.install import NAMESPACE
 from hack.kubectl import Kubectl
-from tests.conftest import AnyCluster
 from tests.e2e.toolserver import ToolServer
 from tests.processes import Processes
 from tests.stage import APPROVER, Stage

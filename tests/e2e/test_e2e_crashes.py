@@ -20,6 +20,7 @@ from aura_operator.store.approvals import approval_view
 from aura_operator.testing.ledger import Ledger
 from aura_operator.testing.proxy_rules import Action, CutBefore, SeenRequest
 from aura_operator.testing.proxy_thread import ProxyThread
+from hack.rig.waiting import NotInTimeError
 from tests.processes import Process, Processes
 from tests.stage import APPROVER, POLL_SECONDS, Stage, calls, says
 
@@ -152,7 +153,7 @@ async def test_a_kill_at_any_write_loses_nothing_and_doubles_nothing(
         try:
             asked = await finished(stage, task, approve, again)
             held(ledger, (await stage.status(task))["run"], asked)
-        except AssertionError as error:
+        except (AssertionError, NotInTimeError) as error:
             error.add_note(f"the worker was killed {moment} {killer.killed_at or 'nothing'}; before that: {points}")
             raise
         if not killer.killed_at:
@@ -189,7 +190,7 @@ async def test_a_kill_around_each_call_loses_nothing_and_doubles_nothing(
             try:
                 asked = await finished(stage, task, approve, again)
                 held(ledger, (await stage.status(task))["run"], asked)
-            except AssertionError as error:
+            except (AssertionError, NotInTimeError) as error:
                 error.add_note(f"the worker was killed when the ledger saw the {phase} of {tool}")
                 raise
             await watching

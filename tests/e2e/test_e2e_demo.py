@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hack.cluster import Cluster, process, tools
+from hack.cluster import CHECKOUT, Cluster, process, tools
 from hack.kubectl import Kubectl
-from tests.conftest import ROOT
 
 # The first run on a machine builds Kubernetes.
 pytestmark = pytest.mark.timeout(900)
@@ -28,7 +27,7 @@ LAST_LINE = re.compile(
 def demo(directory: Path, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hack.demo", "--directory", str(directory), *arguments]
     return subprocess.run(
-        command, cwd=ROOT, env=tools.environment(kubeconfig), capture_output=True, text=True, check=False
+        command, cwd=CHECKOUT, env=tools.environment(kubeconfig), capture_output=True, text=True, check=False
     )
 
 
@@ -93,7 +92,7 @@ def waiting_for_a_person(directory: Path) -> tuple[subprocess.Popen[bytes], Path
     output = directory / "output"
     command = [sys.executable, "-m", "hack.demo", "--directory", str(directory)]
     with output.open("wb") as stream:
-        playing = subprocess.Popen(command, cwd=ROOT, stdout=stream, stderr=stream, env=tools.environment())
+        playing = subprocess.Popen(command, cwd=CHECKOUT, stdout=stream, stderr=stream, env=tools.environment())
     deadline = time.monotonic() + 120
     while "This goes on by itself" not in output.read_text():
         assert playing.poll() is None and time.monotonic() < deadline, output.read_text()

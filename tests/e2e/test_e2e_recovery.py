@@ -22,9 +22,9 @@ from aura_operator.testing.ledger import Ledger
 from hack.cluster import tools
 from hack.install import NAMESPACE
 from hack.kubectl import Kubectl
+from hack.rig.forkserver import fork
 from tests.processes import Process, Processes
 from tests.stage import ECHO, Stage, calls, ended, says, started, until
-from tests.zygote import zygote
 
 Rules = list[dict[str, Any]]
 SLOW_ONCE = calls(("led__once", {"key": "pay", "seconds": 30}))
@@ -98,7 +98,7 @@ def timeline(user: Kubectl, namespace: str, folder: Path, task: str = "one") -> 
     """What `aura timeline` prints for a user."""
     output = folder / "timeline.txt"
     output.unlink(missing_ok=True)
-    shown = zygote().fork(["timeline", task, "--namespace", namespace, "--kubeconfig", str(user.kubeconfig)], output)
+    shown = fork(["timeline", task, "--namespace", namespace, "--kubeconfig", str(user.kubeconfig)], output)
     assert shown.wait(timeout=10) == 0, output.read_text()
     return output.read_text()
 

@@ -11,8 +11,6 @@ import pytest
 
 from aura_operator.core.entries import ModelAnswered, Result
 from aura_operator.core.transcript import Inline, Secret, Stored
-from aura_operator.store.interface import Selection
-from aura_operator.store.resources import CHECKPOINTS
 from aura_operator.testing.proxy_rules import SeenRequest
 from aura_operator.testing.proxy_thread import ProxyThread
 from hack.kubectl import Kubectl
@@ -87,7 +85,7 @@ async def test_five_hundred_steps_of_ten_kilobytes_stay_small_and_flat(
     entries = await stage.entries()
     useful = sum(size_of(entry.payload) for entry in entries if isinstance(entry, Result | ModelAnswered))
     assert len([entry for entry in entries if isinstance(entry, Result)]) == STEPS
-    objects = [await stage.read(), *await _all_checkpoints(stage)]
+    objects = [await stage.read(), *await stage.checkpoints()]
     sizes = [len(json.dumps(item, separators=(",", ":")).encode()) for item in objects]
     assert max(sizes) <= LARGEST_OBJECT_BYTES
     assert sum(sizes) <= 1.3 * useful, f"{sum(sizes)} bytes are stored for {useful} useful ones"
@@ -97,19 +95,6 @@ async def test_five_hundred_steps_of_ten_kilobytes_stay_small_and_flat(
     assert last <= 1.1 * first, f"100 steps cost {first} bytes at the start and {last} at the end"
     appends = [request for request in _written(proxy) if request.method == "PATCH"]
     assert len(appends) <= STEPS + 10, "a result waits for the answer that follows it"
-
-
-async def _all_checkpoints(stage: Stage) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    continue_token: str | None = None
-    while True:
-        page = await stage.store.list(
-            Selection(resource=CHECKPOINTS, namespace=stage.namespace), continue_token=continue_token
-        )
-        found += page.items
-        continue_token = page.continue_token
-        if continue_token is None:
-            return found
 
 
 def _written(proxy: ProxyThread) -> list[SeenRequest]:

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from hack.cluster import Cluster, tools
+from hack.cluster import CHECKOUT, Cluster, tools
 from hack.cluster.ports import free_ports
 from hack.install import install
 from hack.kubectl import Kubectl
-from tests.conftest import ROOT
 
-README = (ROOT / "README.md").read_text()
+README = (CHECKOUT / "README.md").read_text()
 PORT = "28190"
 SHARED = (".venv", "charts", "crds", "hack", "aura_operator", "pyproject.toml")
 
@@ -43,8 +42,8 @@ def checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "checkout"
     folder.mkdir()
     for name in SHARED:
-        (folder / name).symlink_to(ROOT / name)
-    shutil.copytree(ROOT / "examples", folder / "examples")
+        (folder / name).symlink_to(CHECKOUT / name)
+    shutil.copytree(CHECKOUT / "examples", folder / "examples")
     port = str(free_ports(1)[0])
     for example in (folder / "examples").rglob("*.yaml"):
         example.write_text(example.read_text().replace(PORT, port))
@@ -78,14 +77,14 @@ def test_its_commands_run_in_order(own_cluster: Cluster, checkout: Path, tmp_pat
 def test_its_agent_with_a_real_model_is_accepted(own_cluster: Cluster) -> None:
     install(own_cluster.kubeconfig)
     kubectl = Kubectl(own_cluster.kubeconfig)
-    kubectl("apply", "--filename", str(ROOT / "examples" / "incident" / "namespace.yaml"))
+    kubectl("apply", "--filename", str(CHECKOUT / "examples" / "incident" / "namespace.yaml"))
     assert len(blocks("accepted")) == 1
     for command in blocks("accepted")[0].splitlines():
         if "-w" in command.split():
             continue  # looks on for ever
         words = command.replace('"$OPENAI_API_KEY"', "none").split()
         assert words[0] == "kubectl"
-        kubectl(*(str(ROOT / word) if word.startswith("examples/") else word for word in words[1:]))
+        kubectl(*(str(CHECKOUT / word) if word.startswith("examples/") else word for word in words[1:]))
     names = kubectl("get", "auraagents,auratasks", "--namespace", "aura-demo", "--output", "name")
     assert "auraagent.aura.mezmo.com/sre-gpt" in names
     assert "auratask.aura.mezmo.com/checkout-" in names

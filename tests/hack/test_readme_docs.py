@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from hack import states
-from tests.conftest import ROOT
+from hack.cluster import CHECKOUT
 
 PAGES = [
-    ROOT / name
+    CHECKOUT / name
     for name in subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-        cwd=ROOT,
+        cwd=CHECKOUT,
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
-    if (ROOT / name).exists()
+    if (CHECKOUT / name).exists()
 ]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
@@ -38,7 +38,7 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     broken = []
     for target in LINK.findall(CODE.sub("", page.read_text())):
@@ -56,7 +56,7 @@ def test_the_page_of_states_is_that_of_the_table() -> None:
 
 
 def test_every_decision_has_a_number_of_its_own_and_is_listed() -> None:
-    folder = ROOT / "docs" / "adr"
+    folder = CHECKOUT / "docs" / "adr"
     names = sorted(page.name for page in folder.glob("*.md") if page.name != "README.md")
     assert [name[:4] for name in names] == [f"{number:04d}" for number in range(1, len(names) + 1)]
     assert re.findall(r"\]\((.*?\.md)\)", (folder / "README.md").read_text()) == names
@@ -66,21 +66,21 @@ def test_every_reason_that_a_task_can_fail_with_is_explained() -> None:
     said = {
         reason
         for package in ("core", "agent", "worker")
-        for source in (ROOT / "aura_operator" / package).rglob("*.py")
+        for source in (CHECKOUT / "aura_operator" / package).rglob("*.py")
         for reason in REASONS.findall(source.read_text())
-    } | set(re.findall(r'^    reason = "(\w+)"', (ROOT / "aura_operator" / "errors.py").read_text(), re.MULTILINE))
+    } | set(re.findall(r'^    reason = "(\w+)"', (CHECKOUT / "aura_operator" / "errors.py").read_text(), re.MULTILINE))
     assert {"Poisoned", "ModelRateLimited", "AgentNotFound"} <= said, "the search still finds them"
-    explained = (ROOT / "docs" / "troubleshooting.md").read_text()
+    explained = (CHECKOUT / "docs" / "troubleshooting.md").read_text()
     assert sorted(reason for reason in said - INTERNAL if f"`{reason}`" not in explained) == []
 
 
 def test_behaviours_that_are_called_shown_have_tests() -> None:
-    text = (ROOT / "docs" / "behaviours.md").read_text()
+    text = (CHECKOUT / "docs" / "behaviours.md").read_text()
     rows = re.findall(r"^\| (\d+) \| .* \| (yes|part|not yet)[^|]*\|$", text, re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, 49))
     marks = [
         mark
-        for source in (ROOT / "tests").rglob("*.py")
+        for source in (CHECKOUT / "tests").rglob("*.py")
         for mark in re.findall(r"behaviour\(([\d, ]+)\)", source.read_text())
     ]
     marked = {int(number) for mark in marks for number in mark.split(",")}

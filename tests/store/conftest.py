@@ -12,7 +12,7 @@ from aura_operator.store.resources import Ref
 from aura_operator.testing.faulty import Call, FaultyStore, LoseAnswer, Predicate, calls
 from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.store_checks_writes import Ground
-from tests.conftest import AnyCluster
+from hack.cluster import AnyCluster
 
 
 def first_creation_of_each() -> Predicate:

@@ -34,9 +34,9 @@ from aura_operator.testing.proxy_rules import (
     matching,
 )
 from aura_operator.testing.store_checks_writes import WRITES, A, B, Ground, append, claim, orphan, owned
+from hack.cluster import AnyCluster
 from hack.install import NAMESPACE
 from hack.kubectl import Kubectl
-from tests.conftest import AnyCluster
 
 REQUEST_SECONDS = 1.0
 

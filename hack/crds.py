@@ -1,6 +1,6 @@
-"""Writes crds/*.yaml and their reference from the models: `python -m aura_operator.api.generate [--check]`.
+"""Writes crds/*.yaml and their reference from the models: `python -m hack.crds [--check]`.
 
-Owns the frame of a CRD; its schema comes from schema.py, the page from reference.py.
+Owns the frame of a CRD; its schema comes from aura_operator/api/schema.py, the page from reference.py beside that.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from aura_operator.api import GROUP, KINDS, VERSION
 from aura_operator.api.reference import reference_page
 from aura_operator.api.resource import Column, Resource
 from aura_operator.api.schema import Schema, structural_schema
+from hack.cluster import CHECKOUT
 
 HEADER = "# Generated from aura_operator/api by `make crds`. Changes go there.\n"
-CHECKOUT = Path(__file__).resolve().parents[2]
 REFERENCE = Path("docs", "reference", "crds.md")
 
 
@@ -91,7 +91,7 @@ def manifests() -> dict[str, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Writes the files, or with --check says which differ. Exit code 1 if any does."""
-    parser = argparse.ArgumentParser(prog="python -m aura_operator.api.generate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m hack.crds", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file differs")
     parser.add_argument("--root", type=Path, default=CHECKOUT, help="the checkout to write to (default: this one)")
     options = parser.parse_args(arguments)
