@@ -38,10 +38,11 @@ AGENT_GRACE_SECONDS = 10.0  # a task may be applied before its agent
 
 
 class Intake:
-    """A task that has a slot. `task` is as the candidate was seen."""
+    """A task that has a slot. `task` is as the candidate was seen; `epoch` is that of its claim, 0 before."""
 
     def __init__(self, context: WorkerContext, runtimes: RuntimeSource, task: TaskView) -> None:
         self.task = task
+        self.epoch = 0
         self._context = context
         self._runtimes = runtimes
         self._runner: Runner | None = None
@@ -80,6 +81,7 @@ class Intake:
         mine, ahead = await claimed(self._context, self._runtimes, self.task, revision)
         if mine is None:
             return Ended.NOT_CLAIMED
+        self.epoch = mine.epoch
         try:
             return await self._with(mine, revision, ahead, missing)
         except RefusedError as error:

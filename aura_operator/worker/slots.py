@@ -13,7 +13,6 @@ from types import TracebackType
 import structlog
 
 from aura_operator.auto_reset import AutoResetEvent
-from aura_operator.core.lifecycle import Phase
 from aura_operator.errors import AuraError, NotFoundError, RefusedError, StoreError
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView, task_view
@@ -140,9 +139,8 @@ class Slots:
         except AuraError as error:
             log.warning("not claimed, will try again", task=str(task.ref), error=str(error))
         finally:
-            # Only its own: taken away and claimed again meanwhile, the task may be in another slot by now.
-            if self._slots.get(task.uid) is slot:
-                del self._slots[task.uid]
+            # Before anything is awaited: from here on the task may be claimed again, and get another slot.
+            del self._slots[task.uid]
             self._left.set()
             self._freed()
         self._afterwards(task, ended)
@@ -191,9 +189,8 @@ class Slots:
     async def _stopped_if_lost(self, slot: _Slot) -> None:
         task = slot.intake.task
         try:
-            found = task_view(await self._context.store.get(task.ref))
-            if found.uid == task.uid and (found.owned_by(self._context.owner) or found.phase is not Phase.RUNNING):
-                return  # ours again, or ended by ourselves
+            if not self._lost(slot, task_view(await self._context.store.get(task.ref))):
+                return
         except NotFoundError:
             pass
         except StoreError as error:
@@ -202,3 +199,15 @@ class Slots:
         if self._slots.get(task.uid) is slot:
             log.warning("task deleted or taken over; stopping it", task=str(task.ref))
             slot.work.cancel()
+
+    def _lost(self, slot: _Slot, found: TaskView) -> bool:
+        """Whether the task was taken away, by what a fresh read shows. That it isn't ours any more doesn't say so: its
+        run may have just given it up by itself, and be on its way out of the slot."""
+        if found.uid != slot.intake.task.uid:
+            return True
+        if found.owned_by(self._context.owner):
+            return False
+        if found.epoch != slot.intake.epoch:
+            return True
+        orphaned = found.last_end is not None and found.last_end.epoch == found.epoch and found.last_end.proof.is_death
+        return orphaned and not found.phase.terminal

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -16,22 +15,10 @@ from aura_operator.store.resources import AGENTS, CHECKPOINTS, SECRETS, Ref
 from aura_operator.store.view import task_ref
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Call, Fault, Refuse, Slow
-from tests.worker.world import ONE, Life, Turn, World
+from tests.worker.world import ONE, Life, World, one_worker
 
 ELSEWHERE = task_ref("elsewhere", "two")
 NO = Refuse(ForbiddenError("rbac says no"))
-
-
-@asynccontextmanager
-async def at_work(turns: Sequence[Turn] = (), *, slots: int = 2) -> AsyncIterator[tuple[World, Life]]:
-    """A world with a controller and one worker, and no task yet."""
-    world = World(turns)
-    world.slots = slots
-    async with world.controlled(), asyncio.TaskGroup() as group:
-        life = world.life()
-        running = group.create_task(life.run())
-        yield world, life
-        running.cancel()
 
 
 def breaks(life: Life, fault: Fault, method: str, namespace: str, *resources: object) -> None:
@@ -50,7 +37,7 @@ def bad(number: int) -> Ref:
 
 @virtual_time
 async def test_a_secret_that_may_not_be_read_holds_up_no_other_task_and_costs_no_slot() -> None:
-    async with at_work() as (world, life):
+    async with one_worker(slots=2) as (world, life):
         breaks(life, NO, "get", "n", SECRETS)
         await world.agent("n", secret="locked")
         for number in range(10):
@@ -73,7 +60,7 @@ async def test_a_secret_that_may_not_be_read_holds_up_no_other_task_and_costs_no
 
 @virtual_time
 async def test_a_namespace_without_any_right_costs_no_slot() -> None:
-    async with at_work() as (world, life):
+    async with one_worker(slots=2) as (world, life):
         breaks(life, NO, "patch", "n")
         for number in range(10):
             await world.create(bad(number))
@@ -89,7 +76,7 @@ async def test_a_namespace_without_any_right_costs_no_slot() -> None:
 
 @virtual_time
 async def test_an_agent_that_can_t_be_read_costs_no_slot() -> None:
-    async with at_work() as (world, life):
+    async with one_worker(slots=2) as (world, life):
         breaks(life, NO, "get", "n", AGENTS)
         for number in range(10):
             await world.create(bad(number))
@@ -106,7 +93,7 @@ async def test_an_agent_that_can_t_be_read_costs_no_slot() -> None:
 @asynccontextmanager
 async def without_a_runner() -> AsyncIterator[tuple[World, Life]]:
     """A task that was claimed, and waits for a Secret that no answer comes for."""
-    async with at_work() as (world, life):
+    async with one_worker(slots=2) as (world, life):
         breaks(life, Slow(seconds=1e6), "get", "n", SECRETS)
         await world.agent("n", secret="slow")
         await world.create()
@@ -150,7 +137,7 @@ async def test_a_drain_hands_a_task_over_that_has_no_runner_yet() -> None:
 
 @virtual_time
 async def test_a_worker_whose_rights_are_gone_gives_the_slot_up_after_minutes_and_hands_back_when_they_return() -> None:
-    async with at_work([("s__read",)] * 3, slots=1) as (world, life):
+    async with one_worker([("s__read",)] * 3, slots=1) as (world, life):
         await world.create()
         await life.reached("in s__read")
         breaks(life, NO, "patch", "n")
@@ -167,7 +154,7 @@ async def test_a_worker_whose_rights_are_gone_gives_the_slot_up_after_minutes_an
 @virtual_time
 async def test_what_can_still_be_written_says_why_a_task_was_given_up() -> None:
     """The task's own object may be written; a part of its journal may not be created."""
-    async with at_work([("s__read",)] * 3, slots=1) as (world, life):
+    async with one_worker([("s__read",)] * 3, slots=1) as (world, life):
         world.text_bytes = 6000  # too much for the status
         breaks(life, NO, "create", "n", CHECKPOINTS)
         await world.create()

@@ -1,31 +1,22 @@
 """A world in one event loop: a store in memory, a controller, a person who answers, and workers that can be killed.
 
-Owns the fakes of model, tools and processes. Everything between them is the product: claims, runner, journal,
-reconcilers. Time is virtual.
+Owns what makes a process mortal. Both processes are the real ones, on a store in memory; model and tools are those of
+fakes.py. Time is virtual.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-
-from aura_operator.agent.models import reply
-from aura_operator.agent.models.conversation import Conversation
-from aura_operator.agent.models.turn import ModelTurn
-from aura_operator.agent.specs import ToolOutcome, ToolSpec
 from aura_operator.api.agent import AgentSpec
 from aura_operator.controller.controller import Controller, ControllerSettings
 from aura_operator.controller.events import StoreEvents
-from aura_operator.core.effects import Effect, ToolRule
-from aura_operator.core.entries import Usage
 from aura_operator.core.lifecycle import Phase
 from aura_operator.core.limits import Limits
-from aura_operator.core.transcript import Item, ModelReply
 from aura_operator.errors import AlreadyExistsError
 from aura_operator.store.approvals import PENDING, approval_view
 from aura_operator.store.follow import Change, follow
@@ -34,29 +25,19 @@ from aura_operator.store.resources import AGENTS, APPROVALS, SECRETS, TASKS, Man
 from aura_operator.store.view import TaskView, task_ref, task_view
 from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.faulty import Call, FaultyStore
-from aura_operator.testing.ledger import EPOCH, IDEMPOTENCY_KEY
 from aura_operator.testing.memory import MemoryStore
-from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall, memory_tool
 from aura_operator.worker.lease import WorkerLease
 from aura_operator.worker.runtime import AgentRuntime
 from aura_operator.worker.runtime_pool import RuntimePool, Secrets
-from aura_operator.worker.worker import Worker, WorkerSettings
+from aura_operator.worker.worker import Worker, WorkerSettings, at_once
+from tests.worker.fakes import AGENT_SPEC, MODEL_SPEC, RULES, LedgerTools, Line, ProgramModel
 
 NAMESPACE, HOME = "n", "aura-system"
 ONE = task_ref(NAMESPACE, "one")
 
+Preflight = Callable[[Callable[[str], None]], Awaitable[None]]
 Turn = Sequence[str]
 """The tools that the model calls side by side; after the last turn it answers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One call that reached the tool server."""
-
-    tool: str
-    key: str
-    epoch: int
-    life: int
 
 
 class World:
@@ -75,6 +56,7 @@ class World:
         self.limits = Limits(recoveries=recoveries)
         self.lives = 0
         self.slots = 8
+        self.drain_seconds = 20.0  # less than a call may take
         self._controller = Controller(
             ControllerSettings(name="c", pod_uid="pod-c", operator_namespace=HOME),
             self.memory,
@@ -147,10 +129,10 @@ class World:
 
     # Workers
 
-    def life(self, name: str = "w", *, dies_at: int | None = None) -> Life:
+    def life(self, name: str = "w", *, dies_at: int | None = None, preflight: Preflight = at_once) -> Life:
         """The next life of a worker's process. `dies_at`: the point (see Life) at which it is killed."""
         self.lives += 1
-        return Life(world=self, name=name, number=self.lives, dies_at=dies_at)
+        return Life(world=self, name=name, number=self.lives, dies_at=dies_at, preflight=preflight)
 
 
 @dataclass(kw_only=True)
@@ -163,6 +145,7 @@ class Life:
     name: str
     number: int
     dies_at: int | None
+    preflight: Preflight = at_once
     passed: int = 0
     points: list[str] = field(default_factory=list)
     dead: bool = False
@@ -174,10 +157,14 @@ class Life:
         self.store.before = lambda call: self._requests("before", call)
         self.store.after = lambda call: self._requests("after", call)
         settings = WorkerSettings(
-            name=self.name, pod_uid=f"pod-{self.name}", operator_namespace=HOME, slots=world.slots
+            name=self.name,
+            pod_uid=f"pod-{self.name}",
+            operator_namespace=HOME,
+            slots=world.slots,
+            drain_seconds=world.drain_seconds,
         )
         self.pool = RuntimePool(self.store, world.clock, self._runtime)
-        self.worker = Worker(settings, self.store, world.clock, self.pool, str(self.number))
+        self.worker = Worker(settings, self.store, world.clock, self.pool, str(self.number), preflight=self.preflight)
         self.stop = asyncio.Event()
         self._killed = asyncio.Event()
 
@@ -237,8 +224,8 @@ class Life:
     def _runtime(self, spec: AgentSpec, secrets: Secrets) -> AgentRuntime:
         return AgentRuntime(
             spec=spec,
-            model=_Model(self.world),
-            toolbox=_Tools(self),
+            model=ProgramModel(self.world),
+            toolbox=LedgerTools(self),
             rules=RULES,
             limits=self.world.limits,
             server_timeouts={},
@@ -250,95 +237,15 @@ def _named(call: Call) -> str:
     return f"{call.method} {what}" + ("/" + call.ref.name.partition("-")[0] if call.ref else "")
 
 
-MODEL_SPEC = {"name": "scripted:none"}
-AGENT_SPEC: dict[str, Any] = {"model": MODEL_SPEC, "approvals": {"approvers": {"users": ["bob"]}, "fourEyes": False}}
-RULES = (
-    ToolRule(match="s__read", effect=Effect.READ),
-    ToolRule(match="s__idempotent", effect=Effect.IDEMPOTENT, approval_required=False),
-    ToolRule(match="s__once", effect=Effect.ONCE, approval_required=False),
-    ToolRule(match="s__approved", effect=Effect.ONCE, approval_required=True),
-)
-TOOLS = tuple(memory_tool(rule.match) for rule in RULES)
-
-
-class _Model:
-    """Says the next turn of the program; how far it is stands in the transcript."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    async def respond(
-        self,
-        conversation: Conversation,
-        transcript: Sequence[Item],
-        tools: Sequence[ToolSpec],
-        *,
-        on_delta: Callable[[str], None] | None = None,
-    ) -> ModelTurn:
-        conversation.messages(transcript)  # refuses a journal that makes no conversation
-        await self._world.clock.sleep(0.5)
-        number = sum(isinstance(item, ModelReply) for item in transcript)
-        turn = self._world.turns[number] if number < len(self._world.turns) else ()
-        parts: list[TextPart | ToolCallPart] = [
-            ToolCallPart(tool_name=tool, args=f'{{"turn":{number}}}' if tool != "sleep" else '{"seconds":60}')
-            for tool in turn
-        ]
-        response = ModelResponse(parts=parts or [TextPart("done")])
-        return ModelTurn(
-            payload=reply.dump(response),
-            calls=reply.calls_of(response.parts),
-            text=reply.text_of(response.parts),
-            usage=Usage(requests=1),
-        )
-
-    async def aclose(self) -> None: ...
-
-
-class _Tools:
-    """Tools whose only effect is a line in the ledger."""
-
-    def __init__(self, life: Life) -> None:
-        self._life = life
-        self._inner = MemoryTools(TOOLS, self._perform)
-
-    @property
-    def tools(self) -> Mapping[str, ToolSpec]:
-        return self._inner.tools
-
-    async def start(self) -> None:
-        await self._inner.start()
-
-    async def fresh(self, tool: str) -> ToolSpec | None:
-        return await self._inner.fresh(tool)
-
-    async def call(
-        self,
-        tool: str,
-        arguments: str,
-        *,
-        meta: Mapping[str, Any],
-        timeout_seconds: float,
-        limit_bytes: int,
-        before_send: Callable[[], Awaitable[None]],
-    ) -> ToolOutcome:
-        await self._life.point(f"before sending {tool}")
-        return await self._inner.call(
-            tool,
-            arguments,
-            meta=meta,
-            timeout_seconds=timeout_seconds,
-            limit_bytes=limit_bytes,
-            before_send=before_send,
-        )
-
-    async def _perform(self, call: ReceivedCall) -> str:
-        life = self._life
-        line = Line(tool=call.tool, key=call.meta[IDEMPOTENCY_KEY], epoch=call.meta[EPOCH], life=life.number)
-        life.world.ledger.append(line)
-        await life.point(f"in {call.tool}")
-        await life.world.clock.sleep(life.world.tool_seconds)
-        await life.point(f"after {call.tool}")
-        return f"{call.tool} {call.arguments}".ljust(life.world.text_bytes)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+@asynccontextmanager
+async def one_worker(
+    turns: Sequence[Turn] = (), *, slots: int = 8, tool_seconds: float = 1.0
+) -> AsyncIterator[tuple[World, Life]]:
+    """A world with a controller and one worker, and no task yet."""
+    world = World(turns)
+    world.slots, world.tool_seconds = slots, tool_seconds
+    async with world.controlled(), asyncio.TaskGroup() as group:
+        life = world.life()
+        running = group.create_task(life.run())
+        yield world, life
+        running.cancel()
