@@ -13,7 +13,7 @@ class AutoResetEvent:
         self._event.set()
 
     async def wait(self, seconds: float | None) -> None:
-        """Returns when rung since the last call, or after `seconds` (None: never by itself)."""
+        """Returns once it was set since the last call, or after `seconds` (None: waits without end)."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()

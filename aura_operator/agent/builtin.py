@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from aura_operator.agent.arguments import parsed
 from aura_operator.agent.digest import schema_digest
@@ -44,13 +45,18 @@ SLEEP = ToolSpec(
 )
 
 
-def parse_sleep(arguments: str) -> float:
-    """How long the model wants to sleep, in seconds. Raises ValueError in words that the model can act on."""
+def _given(tool: str, name: str, arguments: str) -> Any:
+    """One argument of a built-in, None if it isn't given. Raises ValueError for what is no JSON."""
     try:
         given = parsed(arguments)
     except ValueError as error:
-        raise ValueError(f"the arguments of sleep are not JSON: {error}") from error
-    seconds = given.get("seconds") if isinstance(given, dict) else None
+        raise ValueError(f"the arguments of {tool} are not JSON: {error}") from error
+    return given.get(name) if isinstance(given, dict) else None
+
+
+def parse_sleep(arguments: str) -> float:
+    """How long the model wants to sleep, in seconds. Raises ValueError in words that the model can act on."""
+    seconds = _given("sleep", "seconds", arguments)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
         raise ValueError('sleep needs a number of seconds: {"seconds": 60}')
     if not 0 < seconds <= LONGEST_SLEEP_SECONDS:
@@ -93,11 +99,7 @@ ASK_USER = ToolSpec(
 
 def parse_question(arguments: str) -> str:
     """What the model wants to know. Raises ValueError in words that the model can act on."""
-    try:
-        given = parsed(arguments)
-    except ValueError as error:
-        raise ValueError(f"the arguments of ask_user are not JSON: {error}") from error
-    question = given.get("question") if isinstance(given, dict) else None
+    question = _given("ask_user", "question", arguments)
     if not isinstance(question, str) or not question.strip():
         raise ValueError('ask_user needs a question: {"question": "which region?"}')
     if len(question) > LONGEST_QUESTION:

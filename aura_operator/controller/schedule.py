@@ -22,7 +22,7 @@ class Schedule:
         self._wake = AutoResetEvent()
 
     def at(self, ref: Ref, due: float | None) -> None:
-        """Makes the object due at `due` (None: not by itself); replaces what was said before."""
+        """Makes the object due at `due` (None: never); replaces what was said before."""
         key = str(ref)
         if due is None:
             self._due.pop(key, None)
@@ -32,7 +32,7 @@ class Schedule:
             self._wake.set()
 
     async def run(self, look: Callable[[Ref], None]) -> None:
-        """Calls `look` for each object that becomes due, for ever."""
+        """Calls `look` for each object that becomes due, without end."""
         while True:
             for ref in self._take_due():
                 look(ref)

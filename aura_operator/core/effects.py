@@ -15,7 +15,7 @@ class Effect(Enum):
 
     READ = "Read"  # call it again
     IDEMPOTENT = "Idempotent"  # call it again with the same key
-    ONCE = "Once"  # never by itself
+    ONCE = "Once"  # never without a person or a lookup
 
 
 class OnInDoubt(Enum):

@@ -11,11 +11,11 @@ from hashlib import blake2b
 
 from aura_operator.core.entries import Proof
 
-LEASE_SECONDS = 15.0  # others may take a worker's tasks once its Lease hasn't changed for so long
+LEASE_SECONDS = 15.0  # others may take a worker's tasks when its Lease has been unchanged for this time
 RENEW_SECONDS = 5.0
-DEADLINE_SECONDS = 10.0  # the worker's own: it starts nothing new so long after its last renewal was sent
+DEADLINE_SECONDS = 10.0  # the worker's own: it starts nothing new from this time after its last renewal was sent
 RANK_DELAY_SECONDS = 0.03
-QUARANTINE_RECOVERIES = 2  # a task recovered so often without progress runs alone on its worker
+QUARANTINE_RECOVERIES = 2  # a task recovered this many times without progress runs alone on its worker
 
 
 def rank(task_uid: str, worker: str, candidates: Iterable[str]) -> int:

@@ -26,7 +26,9 @@ from aura_operator.errors import (
 def error_of(status: int, headers: Mapping[str, str], body: bytes, what: str) -> StoreError:
     """The error for an answer with `status` >= 400; `what` says what was tried, on which object."""
     answer = _parsed(body)
-    message = f"{what}: {answer.get('message') or body[:300].decode(errors='replace') or 'no words'} ({status})"
+    message = (
+        f"{what}: {answer.get('message') or body[:300].decode(errors='replace') or 'the answer has no body'} ({status})"
+    )
     reason = answer.get("reason", "")
     match status:
         case 404:

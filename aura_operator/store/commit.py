@@ -33,14 +33,14 @@ log = structlog.get_logger()
 FIRST_DELAY_SECONDS = 0.05
 LONGEST_DELAY_SECONDS = 2.0
 FIRST_LOGGED_SECONDS = 0.8
-RIGHTS_SECONDS = 180.0  # rights that are missing for so long will not come back by themselves
+RIGHTS_SECONDS = 180.0  # rights that have been missing for this time will not come back without a person
 
 
 async def commit(store: Store, write: Write, clock: Clock, *, refused_seconds: float = RIGHTS_SECONDS) -> Manifest:
     """The object after the write. Waits out outages for as long as the caller lets it.
 
     Raises ConflictError if the write can't land any more (its message says what is there now), NotFoundError if the
-    object is gone, ContentRejectedError if the content is at fault, RefusedError if it has been refused for so long.
+    object is gone, ContentRejectedError if the content is at fault, RefusedError if it was refused for too long.
     """
     delay = Backoff(clock, about=f"{write.name} of {write.ref}", refused_seconds=refused_seconds)
     while True:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Manifest = dict[str, Any]
-"""An object as the API server tells it (parsed JSON). Treated as immutable by everybody who gets one."""
+"""An object as the API server returned it (parsed JSON). Everybody treats it as immutable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,7 +119,7 @@ class Candidates:
 
     @staticmethod
     def _needs_room(candidate: _Candidate, now: BootSeconds) -> bool:
-        """Whether a task that runs alone has waited so long that its first-ranked worker takes nothing else."""
+        """Whether a task that runs alone has waited long enough for its first-ranked worker to take nothing else."""
         return candidate.rank == 0 and quarantined(candidate.task) and now - candidate.due > PATIENCE_SECONDS
 
     def next_due(self) -> float | None:

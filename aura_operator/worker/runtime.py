@@ -23,9 +23,6 @@ from aura_operator.core.effects import ToolPolicy, ToolRule, policy_for
 from aura_operator.core.limits import Limits
 from aura_operator.errors import ConfigurationError
 
-LINGER_SECONDS = 300.0  # connections of a revision that no task uses are kept so long: parked tasks come back
-SPECS_KEPT = 256
-
 
 @dataclass(slots=True, kw_only=True)
 class AgentRuntime:

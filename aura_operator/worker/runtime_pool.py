@@ -27,7 +27,7 @@ from aura_operator.store.resources import SECRETS, Ref
 from aura_operator.worker.revision import READ_SECONDS, REFUSED_SECONDS, read_revision
 from aura_operator.worker.runtime import AgentRuntime, build
 
-LINGER_SECONDS = 300.0  # connections of a revision that no task uses are kept so long: parked tasks come back
+LINGER_SECONDS = 300.0  # idle connections of a revision are kept for this time: parked tasks come back
 IDLE_KEPT = 64
 SPECS_KEPT = 256
 SWEEP_SECONDS = 30.0
