@@ -13,6 +13,7 @@ from aura_operator.controller.owners import Owners
 from aura_operator.core import codec
 from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase
+from aura_operator.core.ownership import LeaseView
 from aura_operator.store.commit import try_commit
 from aura_operator.store.conditions import Condition, holds, updated
 from aura_operator.store.interface import Store
@@ -27,13 +28,12 @@ PAUSED = "paused; it starts when spec.desired is Run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """A task as it was read, since when it has been seen to be Pending (None: it isn't), how many workers live with how
-    many free slots, and the controller's clock; times in Unix seconds of that clock."""
+    """A task as it was read, since when it has been seen to be Pending (None: it isn't), the Leases of live workers,
+    and the controller's clock; times in Unix seconds of that clock."""
 
     task: TaskView
     pending_since: float | None
-    live: int
-    free_slots: int
+    workers: Sequence[LeaseView]
     now: UnixSeconds
 
 
@@ -42,14 +42,16 @@ def paused(seen: Gathered) -> str | None:
 
 
 def newer(seen: Gathered) -> str | None:
-    journal = seen.task.journal
-    if journal is None or codec.known(journal.schema):
+    """No worker that lives knows the journal's schema (and, if none lives, this version doesn't): it is left alone."""
+    needed = seen.task.journal.schema if seen.task.journal is not None else 1
+    known = max((worker.journal_schema for worker in seen.workers), default=codec.SCHEMA)
+    if needed <= known:
         return None
-    return f"written by a newer version (schema {journal.schema}, here {codec.SCHEMA}); wants a worker of that one"
+    return f"written by a newer version (schema {needed}, known here: {known}); wants a worker of that version"
 
 
 def lonely(seen: Gathered) -> str | None:
-    return None if seen.live else "no worker is live; start some"
+    return None if seen.workers else "no worker is live; start some"
 
 
 def given_back(seen: Gathered) -> str | None:
@@ -58,7 +60,8 @@ def given_back(seen: Gathered) -> str | None:
 
 
 def queued(seen: Gathered) -> str | None:
-    return f"no worker has taken it yet ({seen.live} live, {seen.free_slots} slots free)"
+    free_slots = sum(worker.free_slots for worker in seen.workers)
+    return f"no worker has taken it yet ({len(seen.workers)} live, {free_slots} slots free)"
 
 
 CHECKS: tuple[Callable[[Gathered], str | None], ...] = (paused, newer, lonely, given_back, queued)
@@ -146,12 +149,10 @@ class Explaining:
         self._pending = pending
 
     async def reconcile(self, seen: TaskView) -> float | None:
-        live, free_slots = self._owners.workers(self._clock.boot())
         gathered = Gathered(
             task=seen,
             pending_since=self._pending.since(seen.ref) if seen.phase is Phase.PENDING else None,
-            live=live,
-            free_slots=free_slots,
+            workers=self._owners.live(self._clock.boot()),
             now=self._clock.now(),
         )
         fields = fields_for(gathered)

@@ -84,12 +84,11 @@ class Owners:
         )
         return proof_of_death(owner, self._leases.get(owner.worker), contact)
 
-    def workers(self, now: BootSeconds) -> tuple[int, int]:
-        """How many workers live, and how many slots they have free."""
-        alive = [
+    def live(self, now: BootSeconds) -> list[LeaseView]:
+        """The Leases of the workers that live."""
+        return [
             view
             for view in self._leases.values()
             if now - self._signs.get(Owner(worker=view.worker, incarnation=view.incarnation), now)
             < view.duration_seconds
         ]
-        return len(alive), sum(view.free_slots for view in alive)

@@ -39,13 +39,15 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseView:
-    """A worker's Lease as a fresh read showed it. `incarnation` is its holderIdentity."""
+    """A worker's Lease as a fresh read showed it. `incarnation` is its holderIdentity,
+    `journal_schema` the highest that the worker reads."""
 
     worker: str
     incarnation: str
     pod_uid: str
     duration_seconds: float
     free_slots: int
+    journal_schema: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from aura_operator.store.resources import LEASES, Manifest, Ref, new
 
 POD_UID = "aura.mezmo.com/pod-uid"
 FREE_SLOTS = "aura.mezmo.com/free-slots"
+JOURNAL_SCHEMA = "aura.mezmo.com/journal-schema"
 ROLE = "aura.mezmo.com/role"
 WORKER_SELECTOR = f"{ROLE}=worker"
 
@@ -63,13 +64,14 @@ def lease_view(manifest: Manifest) -> LeaseView:
     """A worker's Lease. Annotations that are missing count as no Pod and no slots."""
     annotations = manifest["metadata"].get("annotations", {})
     spec = manifest["spec"]
-    slots = annotations.get(FREE_SLOTS, "0")
+    slots, schema = annotations.get(FREE_SLOTS, "0"), annotations.get(JOURNAL_SCHEMA, "1")
     return LeaseView(
         worker=manifest["metadata"]["name"],
         incarnation=spec.get("holderIdentity", ""),
         pod_uid=annotations.get(POD_UID, ""),
         duration_seconds=float(spec.get("leaseDurationSeconds", 15)),
         free_slots=int(slots) if slots.isdigit() else 0,
+        journal_schema=int(schema) if schema.isdigit() else 1,
     )
 
 

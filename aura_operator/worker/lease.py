@@ -12,11 +12,12 @@ from collections.abc import Callable
 import structlog
 
 from aura_operator.clock import Clock
+from aura_operator.core import codec
 from aura_operator.core.ownership import RENEW_SECONDS
 from aura_operator.errors import FencedError, NotFoundError, PreconditionFailedError, StoreError
 from aura_operator.store.interface import Store
 from aura_operator.store.lease_holder import RETRY_SECONDS, LeaseHolder, why
-from aura_operator.store.leases import FREE_SLOTS, POD_UID, lease_view
+from aura_operator.store.leases import FREE_SLOTS, JOURNAL_SCHEMA, POD_UID, lease_view
 from aura_operator.store.resources import Manifest, Ref
 
 log = structlog.get_logger()
@@ -120,4 +121,5 @@ class WorkerLease:
         return found_uid == self._pod_uid
 
     def _annotations(self) -> dict[str, str]:
-        return {POD_UID: self._pod_uid, FREE_SLOTS: str(self._free_slots())}
+        slots, schema = str(self._free_slots()), str(codec.SCHEMA)
+        return {POD_UID: self._pod_uid, FREE_SLOTS: slots, JOURNAL_SCHEMA: schema}

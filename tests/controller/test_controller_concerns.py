@@ -10,7 +10,9 @@ import pytest
 from aura_operator.controller.explaining import PATIENCE_SECONDS, PAUSED, Gathered, look_again_at, summary_for
 from aura_operator.controller.ttl import due_at
 from aura_operator.core import codec
+from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase
+from aura_operator.core.ownership import LeaseView
 from aura_operator.errors import ContentRejectedError, NotFoundError
 from aura_operator.store.approvals import approval_ref
 from aura_operator.store.resources import TASKS
@@ -22,6 +24,18 @@ from tests.controller.house import House
 
 NOW = 1_800_000_000.0
 NEWER = JournalView(schema=codec.SCHEMA + 1, next=1, head="h", entries=(), sealed=None, sealed_next=0)
+KNOWN = replace(NEWER, schema=codec.SCHEMA)
+
+
+def worker(free_slots: int, *, schema: int = codec.SCHEMA) -> LeaseView:
+    return LeaseView(
+        worker="w",
+        incarnation="u.1",
+        pod_uid="u",
+        duration_seconds=15.0,
+        free_slots=free_slots,
+        journal_schema=schema,
+    )
 
 
 def task(**fields: Any) -> TaskView:
@@ -34,28 +48,30 @@ def task(**fields: Any) -> TaskView:
 
 @pytest.mark.behaviour(38)
 @pytest.mark.parametrize(
-    ("pending", "live", "says"),
+    ("pending", "workers", "says"),
     [
-        (task(), 2, "no worker has taken it yet (2 live, 5 slots free)"),
-        (task(), 0, "no worker is live"),
-        (task(journal=NEWER), 2, "written by a newer version"),
-        (task(journal=NEWER), 0, "written by a newer version"),
-        (task(desired=Desired.PAUSE), 0, "paused"),
-        (task(phase=Phase.RUNNING), 0, None),
-        (task(phase=Phase.WAITING), 0, None),
-        (task(started_at=NOW - 9, active_deadline_seconds=10), 0, "no worker is live"),
-        (task(started_at=NOW - 10, active_deadline_seconds=10), 0, None),
+        (task(), [worker(3), worker(2)], "no worker has taken it yet (2 live, 5 slots free)"),
+        (task(), [], "no worker is live"),
+        (task(journal=NEWER), [worker(3), worker(2)], f"written by a newer version (schema {codec.SCHEMA + 1}"),
+        (task(journal=NEWER), [], "written by a newer version"),
+        (task(journal=NEWER), [worker(1), worker(0, schema=codec.SCHEMA + 1)], "no worker has taken it yet"),
+        (task(journal=KNOWN), [worker(1, schema=codec.SCHEMA - 1)], f"known here: {codec.SCHEMA - 1}"),
+        (task(desired=Desired.PAUSE), [], "paused"),
+        (task(phase=Phase.RUNNING), [], None),
+        (task(phase=Phase.WAITING), [], None),
+        (task(started_at=NOW - 9, active_deadline_seconds=10), [], "no worker is live"),
+        (task(started_at=NOW - 10, active_deadline_seconds=10), [], None),
     ],
 )
-def test_why_a_task_is_not_taken(pending: TaskView, live: int, says: str | None) -> None:
+def test_why_a_task_is_not_taken(pending: TaskView, workers: list[LeaseView], says: str | None) -> None:
     since = NOW - PATIENCE_SECONDS if pending.phase is Phase.PENDING else None
-    said = summary_for(Gathered(task=pending, pending_since=since, live=live, free_slots=5, now=NOW))
+    said = summary_for(Gathered(task=pending, pending_since=since, workers=workers, now=UnixSeconds(NOW)))
     assert (said is None) if says is None else (said is not None and says in said)
 
 
 @pytest.mark.parametrize(("pending", "says"), [(task(), None), (task(desired=Desired.PAUSE), PAUSED)])
 def test_only_a_pause_is_told_at_once(pending: TaskView, says: str | None) -> None:
-    gathered = Gathered(task=pending, pending_since=NOW - PATIENCE_SECONDS + 0.1, live=0, free_slots=0, now=NOW)
+    gathered = Gathered(task=pending, pending_since=NOW - PATIENCE_SECONDS + 0.1, workers=(), now=UnixSeconds(NOW))
     assert summary_for(gathered) == says
     assert look_again_at(gathered) == pytest.approx(NOW + 0.1)
 

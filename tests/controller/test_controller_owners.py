@@ -6,6 +6,7 @@ import pytest
 
 from aura_operator.controller.owners import GAP_SECONDS, Owners
 from aura_operator.core.entries import Proof
+from aura_operator.core.instants import BootSeconds
 from aura_operator.core.ownership import LEASE_SECONDS, Owner
 from aura_operator.store.leases import FREE_SLOTS, POD_UID, lease_ref, new_lease
 from aura_operator.store.resources import Manifest
@@ -152,12 +153,17 @@ def test_a_task_that_ended_and_runs_again_is_no_old_acquaintance() -> None:
     assert owners.proof(A1, 100.0) is None
 
 
+def slots(owners: Owners, now: float) -> tuple[int, int]:
+    live = owners.live(BootSeconds(now))
+    return len(live), sum(lease.free_slots for lease in live)
+
+
 def test_how_many_workers_live_and_what_they_have_free() -> None:
     owners = Owners(0.0)
-    assert owners.workers(0.0) == (0, 0)
+    assert slots(owners, 0.0) == (0, 0)
     owners.lease(lease(slots=3), 0.0)
     owners.lease(lease(Owner(worker="b", incarnation="pod-b.1"), pod_uid="pod-b", slots=5), 10.0)
-    assert owners.workers(14.0) == (2, 8)
-    assert owners.workers(16.0) == (1, 5)
+    assert slots(owners, 14.0) == (2, 8)
+    assert slots(owners, 16.0) == (1, 5)
     owners.lease_gone("b")
-    assert owners.workers(16.0) == (0, 0)
+    assert slots(owners, 16.0) == (0, 0)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from aura_operator.core import codec
 from aura_operator.core.instants import from_text
 from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_SECONDS
 from aura_operator.errors import FencedError, NotFoundError, OutcomeUnknownError, UnavailableError
@@ -93,6 +94,7 @@ async def test_it_is_renewed_on_time_and_says_how_many_slots_are_free() -> None:
             age = desk.clock.now() - from_text(manifest["spec"]["renewTime"])
             assert age <= RENEW_SECONDS
             assert manifest["metadata"]["annotations"][FREE_SLOTS] == str(minute)
+            assert lease_view(manifest).journal_schema == codec.SCHEMA
 
 
 @pytest.mark.behaviour(7)
