@@ -34,15 +34,15 @@ class InstallError(AuraError):
     reason = "InstallFailed"
 
 
-def install(kubeconfig: Path, *, values: dict[str, Any] | None = None) -> None:
-    """Installs or upgrades the chart, and returns when CRDs are served and admission policies act."""
+def install(kubeconfig: Path, *, chart: Path = CHART, values: dict[str, Any] | None = None) -> None:
+    """Installs or upgrades the chart (a folder or a package); returns when CRDs are served and policies act."""
     with Progress("installing the chart") as progress:
         _helm(
             kubeconfig,
             "upgrade",
             "--install",
             RELEASE,
-            str(CHART),
+            str(chart),
             "--create-namespace",
             "--values",
             "-",

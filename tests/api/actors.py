@@ -17,7 +17,6 @@ from hack.kubectl import Kubectl
 OPERATOR_NAMESPACE = "aura-system"
 WORKER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:aura-worker"
 CONTROLLER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:aura-controller"
-GATEWAY = f"system:serviceaccount:{OPERATOR_NAMESPACE}:aura-gateway"
 COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 ODD_USER = "oidc:team/a~b"
 """A name whose signs mean something in a JSON pointer."""

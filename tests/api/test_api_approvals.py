@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.api.actors import CONTROLLER, GATEWAY, ODD_USER, OPERATOR_NAMESPACE, WORKER, Actor, Object
+from tests.api.actors import CONTROLLER, ODD_USER, OPERATOR_NAMESPACE, WORKER, Actor, Object
 from tests.api.objects import approval_object, request_object
 
 Person = Callable[[str], Actor]
@@ -63,9 +63,7 @@ def test_without_four_eyes_the_requester_may_decide(person: Person, worker: Acto
 
 
 @pytest.mark.behaviour(15)
-@pytest.mark.parametrize(
-    "account", [WORKER, CONTROLLER, GATEWAY, f"system:serviceaccount:{OPERATOR_NAMESPACE}:default"]
-)
+@pytest.mark.parametrize("account", [WORKER, CONTROLLER, f"system:serviceaccount:{OPERATOR_NAMESPACE}:default"])
 def test_the_operator_never_decides(
     cluster_admin_as: Callable[[str], Actor], worker: Actor, fresh: str, account: str
 ) -> None:

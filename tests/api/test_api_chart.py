@@ -14,7 +14,7 @@ from kubernetes import client, config
 from hack.cluster import tools
 from hack.install import CHART
 from hack.kubectl import Kubectl
-from tests.api.actors import CONTROLLER, GATEWAY, OPERATOR_NAMESPACE, WORKER, Actor, Object, await_true
+from tests.api.actors import CONTROLLER, OPERATOR_NAMESPACE, WORKER, Actor, Object, await_true
 from tests.api.bindings import bind_components
 
 VARIANTS: dict[str, Object] = {
@@ -32,7 +32,6 @@ VARIANTS: dict[str, Object] = {
         "global": {"anything": "goes"},
         "controller": {"serviceAccount": {"name": "c", "annotations": {"a": "b"}}},
         "worker": {"serviceAccount": {"name": "w"}},
-        "gateway": {"serviceAccount": {"name": "g"}},
     },
 }
 
@@ -94,6 +93,7 @@ def test_the_server_finds_nothing_wrong_with_the_expressions(admin: Actor) -> No
         {"scope": {"namespaces": ["Not A Namespace"]}},
         {"worker": {"serviceAccount": {"name": ""}}},
         {"worker": {"replicas": 2}},
+        {"gateway": {"serviceAccount": {"name": "g"}}},
     ],
     ids=json.dumps,
 )
@@ -187,7 +187,6 @@ MAY = {
         get,list,watch auraagents; get,list,watch,delete auratasks; get,list,watch auraapprovals;
         patch auraagents/status; patch auratasks/status; patch auraapprovals/status; create events.events.k8s.io
     """,
-    GATEWAY: "",
 }
 MAY_IN_OPERATORS = "get,list,watch,create,patch,delete leases.coordination.k8s.io; operate auratasks"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "operate", "run-commands")
@@ -204,16 +203,15 @@ def parsed(rights: str) -> set[tuple[str, str]]:
     return {(verb, resource) for verbs, resource in pairs for verb in verbs.split(",")}
 
 
-@pytest.mark.parametrize("account", [WORKER, CONTROLLER, GATEWAY], ids=lambda name: name.rsplit("-", 1)[1])
+@pytest.mark.parametrize("account", [WORKER, CONTROLLER], ids=lambda name: name.rsplit("-", 1)[1])
 def test_an_account_has_the_rights_it_needs_and_no_other(
     reviews: Callable[..., Any], kubectl: Kubectl, namespace: str, account: str
 ) -> None:
     """Agents run in two namespaces (the release's own, and this test's) and not in `default`."""
     bind_components(Kubectl(kubectl.kubeconfig), namespace)
     await_true(lambda: ("patch", "auratasks/status") in reviews(CONTROLLER, namespace), "the roles are in force")
-    operator = set() if account == GATEWAY else parsed(MAY_IN_OPERATORS)
     assert reviews(account, namespace) == parsed(MAY[account])
-    assert reviews(account, OPERATOR_NAMESPACE) == parsed(MAY[account]) | operator
+    assert reviews(account, OPERATOR_NAMESPACE) == parsed(MAY[account]) | parsed(MAY_IN_OPERATORS)
     assert reviews(account, "default") == set()
 
 
