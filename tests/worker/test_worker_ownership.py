@@ -13,7 +13,7 @@ from aura_operator.store.events import EventRecorder
 from aura_operator.store.interface import add
 from aura_operator.store.leases import lease_ref
 from aura_operator.store.resources import Ref
-from aura_operator.store.task_writes import orphan
+from aura_operator.store.task_repairs import orphan
 from aura_operator.store.view import TaskView, task_ref
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Call, Predicate, Refuse, Slow
