@@ -21,6 +21,13 @@ class AuraError(Exception):
             self.reason = reason
 
 
+def first_cause(error: Exception) -> Exception:
+    """The first error of a group that is no group itself."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 class ConfigurationError(AuraError):
     """A flag, an environment variable, an agent or a task says something that can't be done."""
 

@@ -6,7 +6,7 @@ Pure; who may vote at all is admission's business, on the API server.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from aura_operator.core.entries import Choice, RequestKind, Verdict
 from aura_operator.core.instants import to_second_text
@@ -102,7 +102,7 @@ class Request:
 
 def mismatch(asked: Request, found: Request) -> str | None:
     """Why an approval isn't the one that the journal asked for, or None if it is."""
-    for name in ("task", "run", "call", "ask", "kind", "tool", "digest", "schema"):
+    for name in (field.name for field in fields(Request)):
         if getattr(asked, name) != getattr(found, name):
             return f"its {name} is {getattr(found, name)!r}, the journal asked for {getattr(asked, name)!r}"
     return None

@@ -169,7 +169,7 @@ def _resulted(state: TaskState, entry: Result) -> TaskState:
     if cause is not Cause.OUTCOME_KNOWN:
         return replace(state, calls=_with(state, _unfinished(call, cause, entry.at)))
     is_error = entry.outcome is not Outcome.OK
-    return _closed(state, call, cause, entry.payload, is_error=is_error, resolved=True)
+    return _closed(state, call, cause, entry.payload, is_error=is_error)
 
 
 def _requested(state: TaskState, entry: Requested) -> TaskState:
@@ -227,7 +227,7 @@ def _settled(state: TaskState, call: CallState, entry: Decided) -> TaskState:
     approved = entry.verdict is Verdict.APPROVED
     if approved and entry.choice is Choice.DONE:
         text = wording.settled_done(entry, call.plan.tool)
-        return _closed(state, call, Cause.SETTLED_DONE, Inline(text=text), is_error=False, resolved=True)
+        return _closed(state, call, Cause.SETTLED_DONE, Inline(text=text), is_error=False)
     if approved and entry.choice is Choice.RETRY:
         retried = replace(call, stage=next_stage(call, Cause.SETTLED_RETRY), permitted_ask=entry.ask)
         return replace(state, calls=_with(state, retried))
@@ -247,10 +247,11 @@ def _with(state: TaskState, call: CallState) -> dict[int, CallState]:
     return {**state.calls, call.plan.call: call}
 
 
-def _closed(
-    state: TaskState, call: CallState, cause: Cause, payload: Payload, *, is_error: bool, resolved: bool = False
-) -> TaskState:
-    """The state once the model's answer to a call is known. `resolved`: so is what became of its effect."""
+RESOLVING = (Cause.OUTCOME_KNOWN, Cause.SETTLED_DONE)  # what became of the effect is known
+
+
+def _closed(state: TaskState, call: CallState, cause: Cause, payload: Payload, *, is_error: bool) -> TaskState:
+    """The state once the model's answer to a call is known."""
     plan = call.plan
     returned = ToolReturn(call=plan.call, part=plan.part, tool=plan.tool, payload=payload, is_error=is_error)
     calls = _with(state, replace(call, stage=next_stage(call, cause), returned=returned))
@@ -260,7 +261,7 @@ def _closed(
         ordered = (calls[number].returned for number in sorted(calls))
         transcript = (*transcript, *(item for item in ordered if item is not None))
     unresolved = state.unresolved
-    if resolved and unresolved:
+    if unresolved and cause in RESOLVING:
         unresolved = tuple(effect for effect in unresolved if effect.call != plan.call)
     return replace(
         state,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 import structlog
 
-from aura_operator.errors import AuraError, FencedError
+from aura_operator.errors import AuraError, FencedError, first_cause
 from aura_operator.process import logs, memory, signals
 from aura_operator.process.options import ProcessOptions
 
@@ -70,11 +70,11 @@ def run(told: ProcessOptions, make: Make) -> None:
         asyncio.run(_live(told, make))
     except* FencedError as group:
         # Others may have what this process owned: nothing of it may go on, so nothing is cleaned up either.
-        log.error("fenced; exiting", error=str(group.exceptions[0]))
+        log.error("fenced; exiting", error=str(first_cause(group)))
         sys.stderr.flush()
         os._exit(EXIT_FENCED)
     except* AuraError as group:
-        raise click.ClickException(str(group.exceptions[0])) from group
+        raise click.ClickException(str(first_cause(group))) from group
 
 
 async def _live(told: ProcessOptions, make: Make) -> None:
@@ -84,7 +84,8 @@ async def _live(told: ProcessOptions, make: Make) -> None:
 
     stop = asyncio.Event()
     work = asyncio.current_task()
-    assert work is not None  # asyncio.run has made it
+    if work is None:
+        raise RuntimeError("a service runs in a task, as asyncio.run makes one")
 
     def take_signals() -> None:
         signals.stop_orderly(stop, work)

@@ -64,7 +64,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some of a list. `more` continues it (None: that was all); the version is where a watch goes on."""
+    """Some of a list. `continue_token` gets the rest (None: that was all); the version is where a watch goes on."""
 
     items: list[Manifest]
     resource_version: str

@@ -202,7 +202,10 @@ class KubeStore:
             raise OutcomeUnknownError(f"{what}: no answer ({error!r}); it may or may not have been done") from error
         if answer.status >= 400:
             raise error_of(answer.status, answer.headers, data, what)
-        parsed: Any = orjson.loads(data)
+        try:
+            parsed: Any = orjson.loads(data)
+        except ValueError as error:  # not the API server's: a proxy's page, say
+            raise OutcomeUnknownError(f"{what}: the answer is no JSON: {data[:100]!r}") from error
         return parsed if isinstance(parsed, dict) else {}
 
     async def _headers(self) -> dict[str, str]:

@@ -93,7 +93,9 @@ def claim(
 
     def landed(manifest: Manifest) -> bool:
         status = manifest["status"]
-        return bool(status["epoch"] == epoch and status.get("owner", {}).get("incarnation") == owner.incarnation)
+        held = status["epoch"] == epoch and status.get("owner", {}).get("incarnation") == owner.incarnation
+        # By the head too: this worker may have claimed it with an earlier write, and have gone on since.
+        return bool(held and status.get("journal", {}).get("head") == head)
 
     return Write(name="claim", ref=task.ref, ops=tuple(ops), landed=landed)
 

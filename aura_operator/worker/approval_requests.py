@@ -36,6 +36,8 @@ MAX_ARGUMENTS = 100_000  # characters that stand in the approval itself; its sch
 async def perform(live: LiveTask, wait: Await) -> None:
     """Asks, then looks now and then how it ended, for as long as the task is busy with something else."""
     manifest = await asked(live, wait)
+    live.asked.add(wait.name)
+    live.wake.set()
     while not note(live, wait, manifest):
         await live.context.clock.sleep(SETTLING_SECONDS if live.about_to_be_settled(wait.name) else POLL_SECONDS)
         manifest = await _found(live, wait) or await asked(live, wait)
@@ -78,6 +80,15 @@ async def _found(live: LiveTask, wait: Await) -> Manifest | None:
         return await get_retrying(live.context.store, _ref(live, wait), live.context.clock)
     except NotFoundError:
         return None
+
+
+async def has_ended(live: LiveTask, wait: Await) -> bool:
+    """Whether an approval that is there has ended, by a fresh look; then its decision is taken in."""
+    manifest = await _found(live, wait)
+    if manifest is None:
+        live.asked.discard(wait.name)  # deleted by somebody: it is asked anew
+        return True
+    return note(live, wait, manifest)
 
 
 def note(live: LiveTask, wait: Await, manifest: Manifest) -> bool:

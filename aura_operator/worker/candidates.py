@@ -122,8 +122,9 @@ class Candidates:
         """Whether a task that runs alone has waited long enough for its first-ranked worker to take nothing else."""
         return candidate.rank == 0 and quarantined(candidate.task) and now - candidate.due > PATIENCE_SECONDS
 
-    def next_due(self) -> float | None:
-        return min((candidate.due for candidate in self._tasks.values()), default=None)
+    def next_due(self, now: BootSeconds) -> float | None:
+        """When the next candidate that isn't due yet becomes so; None if there is none."""
+        return min((candidate.due for candidate in self._tasks.values() if candidate.due > now), default=None)
 
 
 def _agent(task: TaskView) -> Agent:

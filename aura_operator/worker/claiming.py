@@ -32,7 +32,13 @@ async def claimed(
 
     Raises RefusedError at once where this worker may not write: a refused claim must not hold a slot.
     """
-    return await asyncio.gather(_claim(context, task, revision), look_ahead(context.store, runtimes, task))
+    looking = asyncio.ensure_future(look_ahead(context.store, runtimes, task))
+    try:
+        mine = await _claim(context, task, revision)
+        return mine, Ahead() if mine is None else await looking
+    finally:
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
 
 
 async def _claim(context: WorkerContext, task: TaskView, revision: str) -> TaskView | None:

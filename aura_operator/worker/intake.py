@@ -46,6 +46,7 @@ class Intake:
         self._context = context
         self._runtimes = runtimes
         self._runner: Runner | None = None
+        self._newest: Manifest | None = None  # of what was told before there was a runner
         self._interruption = Interruption()
 
     def seen(self, manifest: Manifest) -> None:
@@ -53,6 +54,7 @@ class Intake:
         if self._runner is not None:
             self._runner.seen(manifest)
             return
+        self._newest = manifest
         task = task_view(manifest)
         if task.desired is Desired.CANCEL or task.deleting:
             self._interruption.ask(Reason.CANCEL)
@@ -82,11 +84,21 @@ class Intake:
         if mine is None:
             return Ended.NOT_CLAIMED
         self.epoch = mine.epoch
+        # From here on the task is this worker's: whatever fails, it isn't claimed as if it had never been.
         try:
             return await self._with(mine, revision, ahead, missing)
-        except RefusedError as error:
-            log.warning("given up, since nothing can be written", task=str(self.task.ref), error=str(error))
-            return Ended.DROPPED
+        except AuraError as error:
+            return self._dropped(error)
+        except Exception as error:
+            log.error("a fault of this operator; please report it", task=str(self.task.ref), exc_info=error)
+            try:
+                return await fail(self._context, mine, error)
+            except AuraError as refused:
+                return self._dropped(refused)
+
+    def _dropped(self, error: AuraError) -> Ended:
+        log.warning("given up, since nothing can be written", task=str(self.task.ref), error=str(error))
+        return Ended.DROPPED
 
     async def _revision(self) -> tuple[str, ConfigurationError | None]:
         """The revision that the task has or, before its first claim, gets; or why there is none."""
@@ -129,6 +141,8 @@ class Intake:
             except AuraError as error:
                 return await fail(context, mine, error)
             self._runner = Runner(live)
+            if self._newest is not None:
+                self._runner.seen(self._newest)
             return await self._runner.run()
 
     async def _cancelled(self, mine: TaskView) -> Ended:

@@ -79,6 +79,7 @@ class LiveTask:
         self.conversation = Conversation(runtime.spec.system_prompt, payloads.text)
         self.approvals = dict(ahead.approvals)  # as they were at the claim; each is looked at once
         self._listed = dict(ahead.tools)  # likewise
+        self.asked: set[str] = set()  # approvals that are known to be there
         self.decisions: dict[tuple[int, int], Decision] = {}
         self.arguments: dict[int, str] = {}  # of the calls that this owner has planned; a recovery reads them back
         self.wake = AutoResetEvent()

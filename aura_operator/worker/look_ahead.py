@@ -21,7 +21,7 @@ from aura_operator.worker.runtime import RuntimeSource
 
 log = structlog.get_logger()
 
-LISTING_SECONDS = 0.25  # a server that takes longer is asked again when its tool is called
+LOOK_SECONDS = 0.25  # what takes longer is read when it is needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,29 +35,34 @@ class Ahead:
 
 async def look_ahead(store: Store, runtimes: RuntimeSource, task: TaskView) -> Ahead:
     """The approvals that a task waits for, and the tools of those that woke it. Raises nothing."""
-    names = [wait.name for wait in task.waiting_for if wait.kind.of_people]
-    found = await asyncio.gather(*(_approval(store, task.ref.namespace, name) for name in names))
-    approvals = {name: manifest for name, manifest in zip(names, found, strict=True) if manifest is not None}
-    woken_for = {approval_view(approvals[name]).request.tool for name in task.fired if name in approvals}
-    tools = await _tools(runtimes, task, woken_for) if woken_for and task.revision else {}
+    approvals: dict[str, Manifest] = {}
+    tools: dict[str, ToolSpec | None] = {}
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            await _read_approvals(store, task, approvals)
+            woken_for = {approval_view(approvals[name]).request.tool for name in task.fired if name in approvals}
+            if woken_for and task.revision:
+                await _list_tools(runtimes, task, woken_for, tools)
+    except (AuraError, TimeoutError, ValueError, KeyError) as error:  # also an object that a newer version wrote
+        log.debug("not all was read ahead", task=str(task.ref), error=repr(error))
     return Ahead(approvals=approvals, tools=tools)
 
 
-async def _approval(store: Store, namespace: str, name: str) -> Manifest | None:
-    try:
-        return await store.get(approval_ref(namespace, name))
-    except StoreError as error:
-        log.debug("approval not read ahead", approval=name, error=str(error))
-        return None
+async def _read_approvals(store: Store, task: TaskView, found: dict[str, Manifest]) -> None:
+    async def read(name: str) -> None:
+        try:
+            found[name] = await store.get(approval_ref(task.ref.namespace, name))
+        except StoreError as error:
+            log.debug("approval not read ahead", approval=name, error=str(error))
+
+    await asyncio.gather(*(read(wait.name) for wait in task.waiting_for if wait.kind.of_people))
 
 
-async def _tools(runtimes: RuntimeSource, task: TaskView, names: Iterable[str]) -> Mapping[str, ToolSpec | None]:
-    try:
-        async with asyncio.timeout(LISTING_SECONDS), runtimes.use(task.ref.namespace, task.revision) as runtime:
-            known = await runtime.tools()
-            wanted = [name for name in names if name in known]
-            listed = await asyncio.gather(*(runtime.toolbox.fresh(name) for name in wanted))
-            return dict(zip(wanted, listed, strict=True))
-    except (AuraError, TimeoutError) as error:
-        log.debug("tools not listed ahead", task=str(task.ref), error=str(error))
-        return {}
+async def _list_tools(
+    runtimes: RuntimeSource, task: TaskView, names: Iterable[str], listed: dict[str, ToolSpec | None]
+) -> None:
+    async with runtimes.use(task.ref.namespace, task.revision) as runtime:
+        known = await runtime.tools()
+        for name in names:
+            if name in known:
+                listed[name] = await runtime.toolbox.fresh(name)

@@ -14,8 +14,8 @@ from functools import partial
 from aura_operator.core.absorb import absorb
 from aura_operator.core.commands import Await, Wanted
 from aura_operator.core.decide import decide
-from aura_operator.core.entries import Finished
-from aura_operator.errors import AuraError, FencedError, NotFoundError
+from aura_operator.core.entries import Control, Finished
+from aura_operator.errors import AuraError, FencedError, NotFoundError, first_cause
 from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import Wait
 from aura_operator.store.task_writes import finish, park, release
@@ -34,6 +34,11 @@ class _Running:
     task: asyncio.Task[None]
     keeps_outcome: bool = False
     stop: Stop = field(default_factory=Stop)
+
+    def end(self) -> None:
+        """Cancels it once: a second time would cut short how it tidies up."""
+        if not self.task.cancelling():
+            self.task.cancel()
 
 
 class Runner:
@@ -65,12 +70,12 @@ class Runner:
         try:
             return await self._guarded()
         except* (FencedError, NotFoundError) as group:
-            live.log.warning("task lost", error=str(_first(group)))
+            live.log.warning("task lost", error=str(first_cause(group)))
             failed: Exception | None = None
         except* AuraError as group:
-            failed = _first(group)
+            failed = first_cause(group)
         except* Exception as group:
-            failed = _first(group)
+            failed = first_cause(group)
             live.log.error("a fault of this operator; please report it", exc_info=failed)
         return Ended.LOST if failed is None else await fail(live.context, live.task, failed)
 
@@ -139,11 +144,11 @@ class Runner:
                     running.stop.asked = True
                     running.task.cancel()
             elif name not in work or self._draining:
-                running.task.cancel()
+                running.end()
         waits = {wait.id for wait in wanted.waits}
         for name, asking in list(self._asking.items()):
             if name not in waits or self._draining:
-                asking.task.cancel()
+                asking.end()
 
     def _cancel_all(self) -> None:
         for running in [*self._work.values(), *self._asking.values()]:
@@ -153,7 +158,7 @@ class Runner:
         """Seconds until something happens by itself: a timer, or the task's deadline."""
         live = self._live
         times = [wait.until for wait in waits if wait.kind.by_clock and wait.until is not None]
-        if live.task.deadline is not None:
+        if live.task.deadline is not None and live.state.control not in (Control.CANCEL, Control.EXPIRED):
             times.append(live.task.deadline)
         return max(0.0, min(times) - live.now()) if times else None
 
@@ -168,7 +173,10 @@ class Runner:
         for wait in waits:
             if not wait.kind.of_people:
                 continue
-            if approval_requests.note(live, wait, await approval_requests.asked(live, wait)):
+            if wait.name not in live.asked:  # the one who asks rings when the approval is there
+                await live.wake.wait(soon)
+                return None
+            if await approval_requests.has_ended(live, wait):
                 return None
             if live.about_to_be_settled(wait.name):
                 await live.wake.wait(approval_requests.POLL_SECONDS)  # the one who asks looks again and again
@@ -208,12 +216,3 @@ class Runner:
         live.log.info("finished", phase=ending.phase.value, reason=ending.reason)
         await announce(live.context, live.task.manifest, ending)
         return Ended.FINISHED
-
-
-def _first(group: BaseExceptionGroup[Exception]) -> Exception:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if not isinstance(error, Exception):
-        raise error
-    return error

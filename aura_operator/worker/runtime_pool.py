@@ -158,7 +158,8 @@ class RuntimePool:
         while True:
             self._idle.expire()
             while self._discarded:
-                await _close(self._discarded.pop(0))
+                await _close(self._discarded[0])
+                del self._discarded[0]  # not before: one whose closing was cut short is closed at the end
             await self._stirred.wait(SWEEP_SECONDS)
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 import structlog
 
 from aura_operator.auto_reset import AutoResetEvent
-from aura_operator.errors import AuraError, NotFoundError, RefusedError, StoreError
+from aura_operator.errors import AuraError, NotFoundError, StoreError
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker.candidates import Candidates, quarantined
@@ -25,6 +25,7 @@ from aura_operator.worker.runtime import RuntimeSource
 log = structlog.get_logger()
 
 RETRY_SECONDS = 1.0
+RETURN_RETRY_SECONDS = 10.0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -138,6 +139,8 @@ class Slots:
             ended = await slot.intake.run()
         except AuraError as error:
             log.warning("not claimed, will try again", task=str(task.ref), error=str(error))
+        except Exception as error:
+            log.error("a fault of this operator; please report it", task=str(task.ref), exc_info=error)
         finally:
             # Before anything is awaited: from here on the task may be claimed again, and get another slot.
             del self._slots[task.uid]
@@ -180,9 +183,10 @@ class Slots:
         while True:
             try:
                 await hand_back(self._context, task, why, unless=lambda: task.uid in self._slots)
-            except RefusedError as error:
+            except AuraError as error:
                 # It costs no slot, so there is no end to trying: rights that come back should find nothing left over.
                 log.warning("still not handed back", task=str(task.ref), error=str(error))
+                await self._context.clock.sleep(RETURN_RETRY_SECONDS)
             else:
                 return
 

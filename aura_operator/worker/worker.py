@@ -207,10 +207,9 @@ class Worker:
                     now, self._clock.now(), free_slots=self._free_slots(), running=len(self.slots)
                 )
             if task is None:
-                due = self._candidates.next_due()
+                due = self._candidates.next_due(now)
                 # A candidate that is due and can't be taken waits for a slot, whose end rings.
-                pause = max(0.0, due - now) if due is not None and due > now else 1.0
-                await self._wake.wait(pause)
+                await self._wake.wait(1.0 if due is None else min(1.0, due - now))
             elif task.uid in self.slots:
                 # Woken before the last run of it has quite left its slot.
                 self._candidates.postpone(task, now + SLOT_RETRY_SECONDS)

@@ -8,6 +8,7 @@ import pytest
 
 from aura_operator.core.codec import SCHEMA
 from aura_operator.core.entries import Proof
+from aura_operator.core.instants import BootSeconds
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECONDS, Owner, rank
 from aura_operator.store.leases import FREE_SLOTS, POD_UID, lease_ref, new_lease
@@ -18,6 +19,7 @@ from aura_operator.worker.candidates import PATIENCE_SECONDS, Candidates, takeab
 from aura_operator.worker.peers import Peers
 
 ME = "worker-a"
+BEFORE = BootSeconds(-1.0)
 WALL = 1_000_000.0  # Unix seconds
 PEERS = {"worker-a", "worker-b", "worker-c"}
 
@@ -80,7 +82,7 @@ def test_the_first_ranked_worker_is_due_at_once_and_the_others_each_a_little_lat
     for worker in PEERS:
         candidates = Candidates(worker)
         candidates.offer(task(), PEERS, 10.0, WALL)
-        dues[worker] = candidates.next_due()
+        dues[worker] = candidates.next_due(BEFORE)
     assert sorted(dues.values(), key=lambda due: due or 0) == [10.0 + n * RANK_DELAY_SECONDS for n in range(3)]
     assert {worker: rank("uid-n-t", worker, PEERS) for worker in PEERS} == {
         worker: round(((due or 0) - 10.0) / RANK_DELAY_SECONDS) for worker, due in dues.items()
@@ -88,7 +90,7 @@ def test_the_first_ranked_worker_is_due_at_once_and_the_others_each_a_little_lat
 
 
 def test_a_worker_without_live_peers_is_first() -> None:
-    assert offered(task(), peers=set()).next_due() == 0.0
+    assert offered(task(), peers=set()).next_due(BEFORE) == 0.0
 
 
 def test_nothing_is_taken_before_its_time() -> None:
@@ -98,7 +100,7 @@ def test_nothing_is_taken_before_its_time() -> None:
     assert candidates.take(0.0, WALL, free_slots=1, running=0) is None
     assert candidates.take(1.9 * RANK_DELAY_SECONDS, WALL, free_slots=1, running=0) is None
     assert candidates.take(2 * RANK_DELAY_SECONDS, WALL, free_slots=1, running=0) is not None
-    assert candidates.next_due() is None
+    assert candidates.next_due(BEFORE) is None
 
 
 def test_seeing_the_same_chance_again_does_not_start_the_wait_anew_and_a_new_one_does() -> None:
@@ -106,9 +108,9 @@ def test_seeing_the_same_chance_again_does_not_start_the_wait_anew_and_a_new_one
     candidates = Candidates(loser)
     candidates.offer(task(), PEERS, 0.0, WALL)
     candidates.offer(task(priority=5), PEERS, 10.0, WALL)
-    assert candidates.next_due() == 2 * RANK_DELAY_SECONDS
+    assert candidates.next_due(BEFORE) == 2 * RANK_DELAY_SECONDS
     candidates.offer(task(epoch=1), PEERS, 20.0, WALL)
-    assert candidates.next_due() == 20.0 + 2 * RANK_DELAY_SECONDS
+    assert candidates.next_due(BEFORE) == 20.0 + 2 * RANK_DELAY_SECONDS
 
 
 def test_what_left_or_changed_its_mind_is_no_candidate_any_more() -> None:
@@ -145,7 +147,7 @@ def test_a_postponed_task_waits_and_holds_nobody_up() -> None:
     assert first is not None
     candidates.postpone(first, 5.0)
     assert taken(candidates, 1.0) == ["n/b"]
-    assert candidates.next_due() == 5.0
+    assert candidates.next_due(BEFORE) == 5.0
     assert taken(candidates, 5.0) == [f"n/{first.ref.name}"]
 
 
@@ -228,7 +230,7 @@ def test_a_task_whose_deadline_passed_is_ended_without_a_slot_also_while_it_is_p
     in_time = task("in-time", active_deadline_seconds=60.0, started_at=WALL - 59)
     assert taken(offered(in_time), free_slots=0, running=8) == []
     paused = offered(replace(in_time, desired=Desired.PAUSE))
-    assert paused.next_due() == 1.0
+    assert paused.next_due(BEFORE) == 1.0
     assert paused.take(2.0, WALL, free_slots=8, running=0) is None
     assert paused.take(2.0, WALL + 1, free_slots=0, running=8) is not None
 
@@ -240,4 +242,4 @@ def test_a_worker_that_died_with_a_task_lets_the_others_try_it_first(proof: Proo
         end = LastEnd(owner=Owner(worker=worker, incarnation="old"), epoch=1, proof=proof)
         candidates = Candidates(worker)
         candidates.offer(task(epoch=1, last_end=end), PEERS, 0.0, WALL)
-        assert (candidates.next_due() == len(PEERS) * RANK_DELAY_SECONDS) is last
+        assert (candidates.next_due(BEFORE) == len(PEERS) * RANK_DELAY_SECONDS) is last
