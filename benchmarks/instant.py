@@ -5,6 +5,7 @@ They take the adapters' places in the real runner; store, journal and API server
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -25,12 +26,23 @@ from aura_operator.worker.runtime import AgentRuntime
 TOOL = "x__tool"
 
 
+def _ok(step: int) -> str:
+    return "ok"
+
+
+async def _nothing(step: int) -> None: ...
+
+
 @dataclass(kw_only=True)
 class Instant:
     """One agent whose model calls its one tool `steps` times. Times are of the performance counter, in seconds."""
 
     steps: int
-    result: str = "ok"
+    tool_seconds: float = 0.0
+    result: Callable[[int], str] = _ok
+    """The text that a step's call answers."""
+    between: Callable[[int], Awaitable[None]] = _nothing
+    """Awaited before the model answers a step, the first being 0; the last answer ends the task."""
     asked: list[float] = field(default_factory=list)
     sent: list[float] = field(default_factory=list)
     answered: list[float] = field(default_factory=list)
@@ -45,6 +57,7 @@ class Instant:
     ) -> ModelTurn:
         self.asked.append(time.perf_counter())
         number = len(self.asked)
+        await self.between(number - 1)
         if number > self.steps:
             parts = [{"content": "done", "part_kind": "text"}]
             return ModelTurn(payload=_payload(parts), calls=(), text="done", usage=Usage(requests=1))
@@ -77,9 +90,13 @@ class Instant:
         before_send: Callable[[], Awaitable[None]],
     ) -> ToolOutcome:
         await before_send()
+        step = len(self.sent)
         self.sent.append(time.perf_counter())
+        if self.tool_seconds:
+            await asyncio.sleep(self.tool_seconds)
+        text = self.result(step)
         self.answered.append(time.perf_counter())
-        return ToolOutcome(status=Outcome.OK, text=self.result, size_bytes=len(self.result))
+        return ToolOutcome(status=Outcome.OK, text=text, size_bytes=len(text))
 
     async def aclose(self) -> None: ...
 

@@ -15,10 +15,10 @@ import structlog
 from aura_operator.clock import SystemClock
 from aura_operator.core.ownership import Owner, incarnation_of
 from aura_operator.store.events import EventRecorder
-from aura_operator.store.kube import KubeStore
 from aura_operator.store.leases import lease_ref
 from aura_operator.worker.lease import WorkerLease
 from aura_operator.worker.live import WorkerContext
+from benchmarks.recording import RecordingStore
 from hack.cluster import Cluster
 from hack.install import NAMESPACE, install
 from hack.kubectl import Kubectl
@@ -54,7 +54,7 @@ def kubernetes_version(bench: Cluster) -> str:
 class Seat:
     """A worker's seat in this process: the means that its runners get."""
 
-    store: KubeStore
+    store: RecordingStore
     context: WorkerContext
 
 
@@ -62,7 +62,7 @@ class Seat:
 async def seat(kubeconfig: Path) -> AsyncIterator[Seat]:
     """A worker's Lease, kept for the time of the block."""
     clock = SystemClock()
-    store = await KubeStore.connect(str(kubeconfig))
+    store = await RecordingStore.connect(str(kubeconfig))
     name, pod_uid = f"bench-{uuid.uuid4().hex[:8]}", str(uuid.uuid4())
     owner = Owner(worker=name, incarnation=incarnation_of(pod_uid, "bench"))
     lease = WorkerLease(
