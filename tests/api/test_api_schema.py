@@ -391,7 +391,7 @@ def test_a_stale_missing_or_foreign_file_is_named(tmp_path: Path, capsys: pytest
     folder = tmp_path / "crds"
     (folder / "auratasks.yaml").write_text("changed", encoding="utf-8")
     (folder / "auraagents.yaml").unlink()
-    shutil.copy(folder / "aurasessions.yaml", crds / "aurathings.yaml")
+    shutil.copy(folder / "aurasessions.yaml", folder / "aurathings.yaml")
     (tmp_path / "docs" / "reference" / "crds.md").write_text("changed", encoding="utf-8")
     assert crds.main(["--check", "--root", str(tmp_path)]) == 1
     said = capsys.readouterr().err.splitlines()
