@@ -12,7 +12,7 @@ SOURCES := aura_operator hack tests benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tools check test cluster-up cluster-down crds demo demo-down bench lock
-.PHONY: check-parts check-lint check-format check-mypy check-pyright check-layers check-crds
+.PHONY: check-parts check-lint check-format check-mypy check-pyright check-layers check-dependencies check-crds
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -43,7 +43,7 @@ tools: setup
 check: setup
 	@$(MAKE) --no-print-directory --jobs 4 --output-sync=target --keep-going check-parts && echo "check: ok"
 
-check-parts: check-pyright check-mypy check-lint check-format check-layers check-crds
+check-parts: check-pyright check-mypy check-lint check-format check-layers check-dependencies check-crds
 
 check-lint:
 	$(RUN) -m ruff check --quiet $(SOURCES)
@@ -59,6 +59,11 @@ check-pyright:
 
 check-layers:
 	$(VENV)/bin/lint-imports --no-logo
+
+# What is shipped declares what it imports, and imports what it declares; the rest may use what is for development.
+check-dependencies:
+	$(RUN) -m deptry --no-ansi aura_operator
+	$(RUN) -m deptry --no-ansi --ignore DEP002,DEP004 hack tests benchmarks
 
 check-crds:
 	$(RUN) -m hack.crds --check

@@ -5,6 +5,28 @@ Owns the classes only: whoever raises one writes the sentence.
 
 from __future__ import annotations
 
+__all__ = [
+    "AlreadyExistsError",
+    "AuraError",
+    "ConfigurationError",
+    "ConflictError",
+    "ContentRejectedError",
+    "DamagedJournalError",
+    "FencedError",
+    "ForbiddenError",
+    "JournalError",
+    "ModelError",
+    "NewerJournalError",
+    "NotFoundError",
+    "OutcomeUnknownError",
+    "PreconditionFailedError",
+    "RefusedError",
+    "StoreError",
+    "ToolServerError",
+    "UnavailableError",
+    "WatchExpiredError",
+]
+
 
 class AuraError(Exception):
     """Anything this project raises on purpose.
