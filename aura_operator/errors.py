@@ -73,6 +73,12 @@ class NewerJournalError(JournalError):
     reason = "NewerJournal"
 
 
+class UnreadableObjectError(AuraError):
+    """An object says something that this version doesn't know, or lacks what it must have: it is left alone."""
+
+    reason = "UnreadableObject"
+
+
 class StoreError(AuraError):
     """A request to the Kubernetes API did not do what was asked."""
 

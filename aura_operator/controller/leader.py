@@ -71,9 +71,9 @@ class Leadership:
 
     def _is_free(self, found: Manifest) -> bool:
         """Our own container's last life has ended, or nobody has renewed it for its full duration as seen from here."""
-        state = (found["spec"].get("holderIdentity", ""), renew_time(found))
+        state = (found.get("spec", {}).get("holderIdentity", ""), renew_time(found))
         now = self._clock.boot()
         if state != self._seen:
             self._seen, self._seen_since = state, now
-        duration = float(found["spec"].get("leaseDurationSeconds", LEASE_SECONDS))
+        duration = float(found.get("spec", {}).get("leaseDurationSeconds", LEASE_SECONDS))
         return lease_view(found).pod_uid == self._pod_uid or now - self._seen_since >= duration

@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 from aura_operator.core.approvals import Request, Terms, Vote
 from aura_operator.core.entries import Choice, RequestKind
 from aura_operator.core.instants import from_text
-from aura_operator.store.resources import APPROVALS, Manifest, Ref
+from aura_operator.store.resources import APPROVALS, Manifest, Ref, unreadable
 
 PENDING = "Pending"
 
@@ -88,7 +88,17 @@ def approval_ref(namespace: str, name: str) -> Ref:
 
 
 def approval_view(manifest: Manifest) -> ApprovalView:
-    """The view of an AuraApproval's object, as it comes from the API server (whose schema has checked it)."""
+    """The view of an AuraApproval's object, as it comes from the API server (whose schema has checked it).
+
+    Raises UnreadableObjectError for a word that this version doesn't know: a newer one may have written it.
+    """
+    try:
+        return _approval_view(manifest)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise unreadable(APPROVALS, manifest, error) from error
+
+
+def _approval_view(manifest: Manifest) -> ApprovalView:
     metadata, spec, status = manifest["metadata"], manifest["spec"], manifest.get("status", {})
     asked = spec["request"]
     kind = RequestKind(asked["kind"])

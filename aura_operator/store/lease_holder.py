@@ -81,7 +81,7 @@ class LeaseHolder:
         """Deletes the Lease if it is this process's own. Raises StoreError."""
         self.forgo()
         found = await self._store.get(self.ref)
-        if found["spec"].get("holderIdentity") == self.holder:
+        if found.get("spec", {}).get("holderIdentity") == self.holder:
             await self._store.delete(self.ref, uid=found["metadata"]["uid"])
 
     async def _attempt(self) -> bool:
@@ -89,7 +89,7 @@ class LeaseHolder:
             found = await self._store.get(self.ref)
         except NotFoundError:
             return await self._create()
-        if found["spec"].get("holderIdentity") == self.holder:
+        if found.get("spec", {}).get("holderIdentity") == self.holder:
             # It may come from an earlier attempt whose answer was lost long ago. It counts from now, so it is renewed.
             return await self._patched(self._renewal())
         if not self._may_take(found):

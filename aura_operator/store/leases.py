@@ -46,15 +46,18 @@ def renewal(holder: str, now: float, annotations: dict[str, str]) -> list[Op]:
 
 def takeover(found: Manifest, *, holder: str, now: float, annotations: dict[str, str]) -> list[Op]:
     """Takes a Lease exactly as it was found: of several who try, one wins."""
-    spec = found["spec"]
+    spec = found.get("spec", {})  # as somebody's hands may have left it
+    taken = {
+        "holderIdentity": holder,
+        "acquireTime": to_micro_text(now),
+        "renewTime": to_micro_text(now),
+        "leaseTransitions": spec.get("leaseTransitions", 0) + 1,
+    }
     return [
         expect("/metadata/uid", found["metadata"]["uid"]),
-        expect("/spec/holderIdentity", spec["holderIdentity"]),
-        expect("/spec/renewTime", spec["renewTime"]),
-        add("/spec/holderIdentity", holder),
-        add("/spec/acquireTime", to_micro_text(now)),
-        add("/spec/renewTime", to_micro_text(now)),
-        add("/spec/leaseTransitions", spec.get("leaseTransitions", 0) + 1),
+        expect("/spec/holderIdentity", spec.get("holderIdentity")),
+        expect("/spec/renewTime", spec.get("renewTime")),
+        add("/spec", {**spec, **taken}),
         # As a whole: a single one can't be set where there are none, and a Lease like that could never be taken.
         add("/metadata/annotations", found["metadata"].get("annotations", {}) | annotations),
     ]
@@ -63,7 +66,7 @@ def takeover(found: Manifest, *, holder: str, now: float, annotations: dict[str,
 def lease_view(manifest: Manifest) -> LeaseView:
     """A worker's Lease. Annotations that are missing count as no Pod and no slots."""
     annotations = manifest["metadata"].get("annotations", {})
-    spec = manifest["spec"]
+    spec = manifest.get("spec", {})
     slots, schema = annotations.get(FREE_SLOTS, "0"), annotations.get(JOURNAL_SCHEMA, "1")
     return LeaseView(
         worker=manifest["metadata"]["name"],
@@ -77,7 +80,7 @@ def lease_view(manifest: Manifest) -> LeaseView:
 
 def renew_time(manifest: Manifest) -> str:
     """What changes with each renewal. Compared for equality only: it is the writer's clock."""
-    time: str = manifest["spec"].get("renewTime", "")
+    time: str = manifest.get("spec", {}).get("renewTime", "")
     return time
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from aura_operator.errors import UnreadableObjectError
+
 Manifest = dict[str, Any]
 """An object as the API server returned it (parsed JSON). Everybody treats it as immutable."""
 
@@ -72,3 +74,10 @@ def owned_by(manifest: Manifest, owner: Manifest) -> Manifest:
         "uid": owner["metadata"]["uid"],
     }
     return manifest | {"metadata": manifest["metadata"] | {"ownerReferences": [reference]}}
+
+
+def unreadable(resource: Resource, manifest: Manifest, error: Exception) -> UnreadableObjectError:
+    """The error for an object of that kind that makes no view, for the reason that `error` gives."""
+    metadata = manifest.get("metadata", {})
+    name = f"{metadata.get('namespace', '?')}/{metadata.get('name', '?')}"
+    return UnreadableObjectError(f"{resource.kind} {name} can't be read by this version: {error!r}")

@@ -15,7 +15,7 @@ from aura_operator.core.instants import from_text
 from aura_operator.core.journal import GENESIS
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.ownership import Owner
-from aura_operator.store.resources import TASKS, Manifest, Ref
+from aura_operator.store.resources import TASKS, Manifest, Ref, unreadable
 from aura_operator.store.task_fields import (
     ConditionFields,
     JournalView,
@@ -80,7 +80,17 @@ def task_ref(namespace: str, name: str) -> Ref:
 
 
 def task_view(manifest: Manifest) -> TaskView:
-    """The view of an AuraTask's object, as it comes from the API server (whose schema has checked it)."""
+    """The view of an AuraTask's object, as it comes from the API server (whose schema has checked it).
+
+    Raises UnreadableObjectError for a word that this version doesn't know: a newer one may have written it.
+    """
+    try:
+        return _task_view(manifest)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise unreadable(TASKS, manifest, error) from error
+
+
+def _task_view(manifest: Manifest) -> TaskView:
     metadata, spec, status = manifest["metadata"], manifest["spec"], manifest.get("status", {})
     return TaskView(
         manifest=manifest,

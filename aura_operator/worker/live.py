@@ -21,7 +21,7 @@ from aura_operator.core.fold import apply
 from aura_operator.core.ownership import Owner
 from aura_operator.core.recovery import found_again
 from aura_operator.core.state import TaskState
-from aura_operator.errors import FencedError
+from aura_operator.errors import FencedError, UnreadableObjectError
 from aura_operator.store.commit import describe, get_retrying
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.interface import Store
@@ -119,7 +119,10 @@ class LiveTask:
         # The spec's generation tells whether a person changed anything; the status is ours while we own the task.
         if told.get("generation", 0) <= known.get("generation", 0):
             return
-        self.task = task_view(manifest)
+        try:
+            self.task = task_view(manifest)
+        except UnreadableObjectError as error:
+            self.log.warning("what a person asks for now isn't known here", error=str(error))
         self.wake.set()
 
     def record(self, entry: Entry, objects: Objects = (), *, schema: int = 1) -> None:

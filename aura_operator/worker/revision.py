@@ -36,7 +36,7 @@ async def pin(store: Store, namespace: str, agent: str, clock: Clock) -> str:
         await store.create(REVISIONS, manifest)
     except AlreadyExistsError:
         found = await _read(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
-        if found["data"] != {"spec": spec}:
+        if found.get("data") != {"spec": spec}:
             raise ConfigurationError(
                 f"ControllerRevision {namespace}/{name} holds something else than AuraAgent {agent}; delete it"
             ) from None
@@ -51,10 +51,14 @@ async def read_revision(store: Store, namespace: str, name: str, clock: Clock) -
     """
     try:
         found = await _read(store, Ref(resource=REVISIONS, namespace=namespace, name=name), clock)
-        return AgentSpec.model_validate(found["data"]["spec"])
+        return AgentSpec.model_validate((found.get("data") or {})["spec"])
     except NotFoundError as error:
         raise ConfigurationError(
             f"ControllerRevision {namespace}/{name}, with which this task began, is gone", reason="RevisionNotFound"
+        ) from error
+    except KeyError as error:
+        raise ConfigurationError(
+            f"ControllerRevision {namespace}/{name}, with which this task began, holds no agent any more"
         ) from error
     except ValidationError as error:
         raise ConfigurationError(

@@ -13,7 +13,7 @@ from types import TracebackType
 import structlog
 
 from aura_operator.auto_reset import AutoResetEvent
-from aura_operator.errors import AuraError, NotFoundError, StoreError
+from aura_operator.errors import AuraError, NotFoundError, StoreError, UnreadableObjectError
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker.candidates import Candidates, quarantined
@@ -197,7 +197,7 @@ class Slots:
                 return
         except NotFoundError:
             pass
-        except StoreError as error:
+        except (StoreError, UnreadableObjectError) as error:
             log.warning("can't tell whether a task is still ours", task=str(task.ref), error=str(error))
             return
         if self._slots.get(task.uid) is slot:

@@ -16,6 +16,7 @@ from aura_operator.auto_reset import AutoResetEvent
 from aura_operator.clock import Clock
 from aura_operator.core.lifecycle import Phase
 from aura_operator.core.ownership import Owner, incarnation_of
+from aura_operator.errors import UnreadableObjectError
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.follow import Change, follow
 from aura_operator.store.interface import Selection, Store
@@ -183,17 +184,27 @@ class Worker:
         selection = Selection(resource=TASKS, namespace=namespace, fields=f"status.phase={Phase.PENDING.value}")
         async for seen in follow(self._store, selection, self._clock):
             if seen.change is Change.SET:
-                now = self._clock.boot()
-                self._candidates.offer(task_view(seen.object), self._peers.with_free_slots(now), now, self._clock.now())
-                self._wake.set()
+                self._offer(seen.object)
             elif seen.change is Change.GONE:
                 self._candidates.forget(seen.object["metadata"]["uid"])
+
+    def _offer(self, manifest: Manifest) -> None:
+        now = self._clock.boot()
+        try:
+            self._candidates.offer(task_view(manifest), self._peers.with_free_slots(now), now, self._clock.now())
+        except UnreadableObjectError as error:
+            self._candidates.forget(manifest["metadata"]["uid"])
+            log.warning("left alone", error=str(error))
+        self._wake.set()
 
     async def _watch_owned(self, namespace: str | None) -> None:
         selection = Selection(resource=TASKS, namespace=namespace, fields=f"status.owner.worker={self._owner.worker}")
         async for seen in follow(self._store, selection, self._clock):
             if seen.change is Change.SET:
-                self.slots.seen(seen.object)
+                try:
+                    self.slots.seen(seen.object)
+                except UnreadableObjectError as error:
+                    log.warning("left alone", error=str(error))
             elif seen.change is Change.GONE:
                 self.slots.gone(seen.object)
 
