@@ -13,6 +13,7 @@ from aura_operator.errors import DamagedJournalError
 
 GENESIS = ""  # the head of a journal that has no entry yet
 
+INLINE_LIMIT_ENTRIES = 256  # half of what the schema of a status takes
 INLINE_LIMIT_BYTES = 8 * 1024  # entries beyond this leave the status for an AuraCheckpoint
 PAYLOAD_LIMIT_BYTES = 4 * 1024  # a payload beyond this gets an AuraCheckpoint of its own
 PREVIOUS_SEGMENTS = 63  # each segment lists this many predecessors
@@ -47,7 +48,8 @@ class Segment:
 
 def must_seal(inline_lines: Iterable[str]) -> bool:
     """Whether entries that would stand in the status are too much for it."""
-    return sum(len(line.encode()) for line in inline_lines) > INLINE_LIMIT_BYTES
+    lines = list(inline_lines)
+    return len(lines) > INLINE_LIMIT_ENTRIES or sum(len(line.encode()) for line in lines) > INLINE_LIMIT_BYTES
 
 
 def verified(lines: tuple[str, ...], *, start: str, head: str, what: str) -> tuple[str, ...]:

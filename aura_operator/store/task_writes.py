@@ -142,10 +142,10 @@ def release(owned: OwnedTask, delta: JournalDelta, *, now: float, fields: Status
     owner that doesn't know the journal: a delta with lines is a ValueError, or they would be lost without a word."""
     if delta.lines:
         raise ValueError(f"{owned.ref} can't be released with {len(delta.lines)} entries unwritten")
+    still_owned = _owned(owned) if delta.sealed is not None else _held(owned)
     ops = (
-        *same(owned.uid),
-        expect("/status/epoch", owned.epoch),
-        expect("/status/owner/incarnation", owned.owner.incarnation),
+        *still_owned,
+        *_grown(owned, delta),
         add("/status/phase", next_phase(Phase.RUNNING, Move.RELEASE).value),
         remove("/status/owner"),
         add("/status/lastEnd", last_end_fields(owned.owner, owned.epoch, Proof.RELEASED, now)),
@@ -174,18 +174,24 @@ def finish(
     return Write(name="finish", ref=owned.ref, ops=ops, landed=_has_head(owned.epoch, delta.head))
 
 
-def _owned(owned: OwnedTask) -> tuple[Op, ...]:
+def _held(owned: OwnedTask) -> tuple[Op, ...]:
     return (
         *same(owned.uid),
         expect("/status/epoch", owned.epoch),
         expect("/status/owner/incarnation", owned.owner.incarnation),
+    )
+
+
+def _owned(owned: OwnedTask) -> tuple[Op, ...]:
+    return (
+        *_held(owned),
         expect("/status/journal/next", owned.next),
         expect("/status/journal/head", owned.head),
     )
 
 
 def _grown(owned: OwnedTask, delta: JournalDelta) -> tuple[Op, ...]:
-    if not delta.lines:
+    if not delta.lines and delta.sealed is None:
         return ()
     following = owned.next + len(delta.lines)
     place = [

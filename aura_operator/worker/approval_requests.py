@@ -22,7 +22,7 @@ from aura_operator.errors import (
     UnavailableError,
 )
 from aura_operator.store.approvals import PENDING, approval_view
-from aura_operator.store.commit import Backoff, get_retrying
+from aura_operator.store.commit import RIGHTS_SECONDS, Backoff, get_retrying
 from aura_operator.store.resources import APPROVALS, Manifest, Ref, new, owned_by
 from aura_operator.worker import approval_content
 from aura_operator.worker.live import LiveTask
@@ -52,7 +52,7 @@ async def asked(live: LiveTask, wait: Await) -> Manifest:
     await live.writer.barrier()
     spec = await approval_content.spec_of(live, call, requested)
     manifest = owned_by(new(APPROVALS, live.task.ref.namespace, wait.name, spec=spec), live.task.manifest)
-    backoff = Backoff(live.context.clock)
+    backoff = Backoff(live.context.clock, about=f"creating {_ref(live, wait)}", refused_seconds=RIGHTS_SECONDS)
     given_up_at = live.now() + COLLECTED_SECONDS
     while True:
         try:

@@ -72,6 +72,7 @@ class Candidates:
     def leave(self, task: TaskView) -> None:
         """Never offers a task again: only a newer version can go on with it, though its number doesn't say so."""
         self._left.add(task.uid)
+        self._tasks.pop(task.uid, None)  # the release told of it before this
 
     def postpone(self, task: TaskView, until: float) -> None:
         """Tries a task again only at `until` (boot clock)."""

@@ -32,7 +32,7 @@ async def claimed(
 
     Raises RefusedError at once where this worker may not write: a refused claim must not hold a slot.
     """
-    looking = asyncio.ensure_future(look_ahead(context.store, runtimes, task))
+    looking = asyncio.ensure_future(look_ahead(context.store, context.clock, runtimes, task))
     try:
         mine = await _claim(context, task, revision)
         return mine, Ahead() if mine is None else await looking

@@ -12,15 +12,24 @@ from aura_operator.core.entries import Finished
 from aura_operator.core.instants import quantised
 from aura_operator.core.journal import head_after
 from aura_operator.core.lifecycle import Phase
-from aura_operator.errors import AuraError, ConflictError, FencedError, NewerJournalError, NotFoundError, RefusedError
+from aura_operator.errors import (
+    AuraError,
+    ConflictError,
+    FencedError,
+    JournalError,
+    NewerJournalError,
+    NotFoundError,
+    RefusedError,
+)
 from aura_operator.store.commit import RIGHTS_SECONDS, commit, describe, get_retrying
 from aura_operator.store.events import EventType
 from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import CANNOT_RUN_NOW
-from aura_operator.store.task_writes import JournalDelta, finish, release
+from aura_operator.store.task_writes import JournalDelta, OwnedTask, finish, release
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
 from aura_operator.worker.live import WorkerContext, owned_task
+from aura_operator.worker.sealing import nothing_new
 
 
 class Ended(Enum):
@@ -77,7 +86,7 @@ async def hand_back(
         if found.uid != task.uid or not found.owned_by(context.owner) or unless():
             return Ended.LOST
         owned = owned_task(found, context.owner)
-        nothing = JournalDelta(lines=(), head=owned.head)
+        nothing = await _nothing_new(context, found, owned)
         write = release(owned, nothing, now=clock.now(), fields=reporting.left(why))
         await commit(context.store, write, clock, refused_seconds=refused_seconds)
     except (NotFoundError, ConflictError) as lost:
@@ -85,6 +94,14 @@ async def hand_back(
         return Ended.LOST
     structlog.get_logger().info("handed back", task=str(task.ref), why=why)
     return Ended.RELEASED
+
+
+async def _nothing_new(context: WorkerContext, task: TaskView, owned: OwnedTask) -> JournalDelta:
+    try:
+        return await nothing_new(context.store, context.clock, task, owned)
+    except JournalError as error:  # whoever can read it says what becomes of it
+        structlog.get_logger().info("not sealed", task=str(task.ref), error=str(error))
+        return JournalDelta(lines=(), head=owned.head, schema=owned.schema)
 
 
 async def end(context: WorkerContext, task: TaskView, phase: Phase, reason: str, message: str) -> Ended:

@@ -39,9 +39,8 @@ from aura_operator.worker.writer import LINGER_SECONDS, JournalWriter, Objects
 FOUND_AGAIN_LINGER_SECONDS = 1.0
 """How long an entry that would be found again waits for one that is written anyway."""
 
-JUST_TAKEN_SECONDS = 1.0
-"""How long after a claim the write that settles an approval may still be on its way (the controller wakes the task side
-by side with it), and how long what was read beside the claim is as good as new."""
+SETTLED_WITHIN_SECONDS = 1.0  # of a claim: the controller settles an approval and wakes its task side by side
+LISTED_SECONDS = 1.0  # how long a tool that was listed beside the claim is as good as listed now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,7 @@ class LiveTask:
         self.runtime = runtime
         self.conversation = Conversation(runtime.spec.system_prompt, payloads.text)
         self.approvals = dict(ahead.approvals)  # as they were at the claim; each is looked at once
-        self._listed = dict(ahead.tools)  # likewise
+        self._listed, self._listed_at = dict(ahead.tools), ahead.listed_at
         self.asked: set[str] = set()  # approvals that are known to be there
         self.decisions: dict[tuple[int, int], Decision] = {}
         self.arguments: dict[int, str] = {}  # of the calls that this owner has planned; a recovery reads them back
@@ -107,10 +106,7 @@ class LiveTask:
 
     def about_to_be_settled(self, approval: str) -> bool:
         """Whether the task was woken for this approval, and the write that settles it may still be on its way."""
-        return approval in self.task.fired and self._just_taken()
-
-    def _just_taken(self) -> bool:
-        return self.context.clock.boot() - self._taken_at < JUST_TAKEN_SECONDS
+        return approval in self.task.fired and self.context.clock.boot() - self._taken_at < SETTLED_WITHIN_SECONDS
 
     def seen(self, manifest: Manifest) -> None:
         """Takes in the object as an answer or a watch told it: every answer carries the spec, so a dead watch can't
@@ -142,7 +138,7 @@ class LiveTask:
 
     async def tool(self, name: str) -> ToolSpec | None:
         """A tool as its server lists it after the decision about it, None if it is gone. Raises ToolServerError."""
-        if name in self._listed and self._just_taken():
+        if name in self._listed and self.context.clock.boot() - self._listed_at < LISTED_SECONDS:
             return self._listed.pop(name)
         return await self.runtime.toolbox.fresh(name)
 

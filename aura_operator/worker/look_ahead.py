@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from aura_operator.agent.specs import ToolSpec
+from aura_operator.clock import Clock
 from aura_operator.errors import AuraError, StoreError
 from aura_operator.store.approvals import approval_ref, approval_view
 from aura_operator.store.interface import Store
@@ -27,16 +28,18 @@ LOOK_SECONDS = 0.25  # what takes longer is read when it is needed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
     """`approvals` by name. `tools`: those that the approvals are about, as their servers listed them after the task was
-    woken; None for one that is gone."""
+    woken; None for one that is gone. `listed_at` is when that was begun."""
 
     approvals: Mapping[str, Manifest] = field(default_factory=dict)
     tools: Mapping[str, ToolSpec | None] = field(default_factory=dict)
+    listed_at: float = 0.0
 
 
-async def look_ahead(store: Store, runtimes: RuntimeSource, task: TaskView) -> Ahead:
+async def look_ahead(store: Store, clock: Clock, runtimes: RuntimeSource, task: TaskView) -> Ahead:
     """The approvals that a task waits for, and the tools of those that woke it. Raises nothing."""
     approvals: dict[str, Manifest] = {}
     tools: dict[str, ToolSpec | None] = {}
+    began = clock.boot()
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             await _read_approvals(store, task, approvals)
@@ -45,7 +48,7 @@ async def look_ahead(store: Store, runtimes: RuntimeSource, task: TaskView) -> A
                 await _list_tools(runtimes, task, woken_for, tools)
     except (AuraError, TimeoutError, ValueError, KeyError) as error:  # also an object that a newer version wrote
         log.debug("not all was read ahead", task=str(task.ref), error=repr(error))
-    return Ahead(approvals=approvals, tools=tools)
+    return Ahead(approvals=approvals, tools=tools, listed_at=began)
 
 
 async def _read_approvals(store: Store, task: TaskView, found: dict[str, Manifest]) -> None:

@@ -16,7 +16,7 @@ from aura_operator.auto_reset import AutoResetEvent
 from aura_operator.errors import AuraError, NotFoundError, StoreError, UnreadableObjectError
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.worker.candidates import Candidates, quarantined
+from aura_operator.worker.candidates import Candidates, ends_only, quarantined
 from aura_operator.worker.ending import Ended, hand_back
 from aura_operator.worker.intake import Intake
 from aura_operator.worker.live import WorkerContext
@@ -151,6 +151,9 @@ class Slots:
     def _afterwards(self, task: TaskView, ended: Ended | None) -> None:
         now = self._context.clock.boot()
         match ended:
+            case None if ends_only(task, self._context.clock.now()):
+                # It needs nothing of its agent, so what failed is its own.
+                self._candidates.postpone(task, now + RETURN_RETRY_SECONDS)
             case None:
                 self._candidates.trouble(task, now)
                 self._candidates.postpone(task, now + RETRY_SECONDS)

@@ -11,16 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from aura_operator.clock import Clock
-from aura_operator.core.journal import GENESIS, PREVIOUS_SEGMENTS, Segment, head_of, must_seal
+from aura_operator.core.journal import GENESIS, head_of, must_seal
 from aura_operator.errors import ConflictError, FencedError
 from aura_operator.store.commit import commit
 from aura_operator.store.interface import Store
 from aura_operator.store.journal_reads import SealedSegment
-from aura_operator.store.overflow import create_retrying, segment_object
-from aura_operator.store.resources import CHECKPOINTS, Manifest, Resource
+from aura_operator.store.overflow import create_retrying
+from aura_operator.store.resources import Manifest, Resource
 from aura_operator.store.task_fields import StatusFields
 from aura_operator.store.task_writes import JournalDelta, OwnedTask, append
 from aura_operator.store.writes import Write
+from aura_operator.worker.sealing import sealed
 
 LINGER_SECONDS = 0.01
 """How long an entry may wait for company before it is written, unless its recorder says otherwise. A barrier doesn't
@@ -130,10 +131,19 @@ class JournalWriter:
         head = head_of(lines, owned.head)
         for resource, manifest in objects:
             await create_retrying(self._store, resource, manifest, self._clock)
-        sealed = None
-        if lines and must_seal((*owned.entries, *lines)):
-            sealed = await self._seal(owned, lines, head, schema)
-        delta = JournalDelta(lines=lines, head=head, schema=schema, sealed=sealed)
+        delta = JournalDelta(lines=lines, head=head, schema=schema)
+        name: str | None = None
+        if must_seal((*owned.entries, *lines)):
+            name = await sealed(
+                self._store,
+                self._clock,
+                self._task,
+                owned,
+                delta,
+                head_before=self._sealed_head,
+                previous=self._segments,
+            )
+            delta = replace(delta, sealed=name)
         try:
             manifest = await commit(self._store, make(owned, delta), self._clock)
         except ConflictError as error:
@@ -141,34 +151,18 @@ class JournalWriter:
         del self._lines[: len(lines)]
         del self._objects[: len(objects)]
         following = owned.next + len(lines)
-        if sealed is None:
+        if name is None:
             entries = (*owned.entries, *lines)
             self._durable = replace(owned, schema=schema, next=following, head=head, entries=entries)
         else:
-            self._segments.append(sealed)
+            self._segments.append(name)
             self._sealed_head = head
             self._durable = replace(
-                owned, schema=schema, next=following, head=head, entries=(), sealed=(sealed, following)
+                owned, schema=schema, next=following, head=head, entries=(), sealed=(name, following)
             )
         self._release_barriers()
         self._answered(manifest)
         return manifest
-
-    async def _seal(self, owned: OwnedTask, lines: tuple[str, ...], head: str, schema: int) -> str:
-        """Moves all entries that would stand in the status into an AuraCheckpoint, before the write that drops them."""
-        segment = Segment(
-            first=owned.sealed[1] if owned.sealed else 0,
-            next=owned.next + len(lines),
-            head_before=self._sealed_head,
-            head=head,
-            lines=(*owned.entries, *lines),
-            schema=schema,
-            previous=tuple(self._segments[-PREVIOUS_SEGMENTS:]),
-        )
-        manifest = segment_object(self._task, segment)
-        await create_retrying(self._store, CHECKPOINTS, manifest, self._clock)
-        name: str = manifest["metadata"]["name"]
-        return name
 
     def _release_barriers(self) -> None:
         durable = self._durable.next
