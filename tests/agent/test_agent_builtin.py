@@ -10,7 +10,7 @@ import pytest
 from aura_operator.agent.arguments import check
 from aura_operator.agent.builtin import BUILT_IN, LONGEST_SLEEP_SECONDS, SLEEP, as_built_in, parse_sleep
 from aura_operator.core.effects import Effect
-from aura_operator.core.entries import CallPlan
+from aura_operator.core.plan import CallPlan
 
 PLAN = CallPlan(call=1, part=0, tool="sleep", effect=Effect.ONCE, declared=False, approval=True)
 

@@ -49,10 +49,12 @@ class Actor:
         return done.stderr
 
     def create(self, value: Object) -> Object:
-        return json.loads(self.does("create", "--output=json", "--filename=-", stdin=value))
+        created: Object = json.loads(self.does("create", "--output=json", "--filename=-", stdin=value))
+        return created
 
     def get(self, kind: str, name: str) -> Object:
-        return json.loads(self.does("get", kind, name, "--output=json"))
+        found: Object = json.loads(self.does("get", kind, name, "--output=json"))
+        return found
 
     def patch(self, kind: str, name: str, change: Object) -> None:
         self.does(*_patch(kind, name, change))
@@ -62,11 +64,12 @@ class Actor:
 
     def patch_status(self, plural: str, name: str, change: Object) -> Object:
         """Not by kubectl, which reads the subresource first: the operator's accounts may only patch it."""
-        api_client = config.new_client_from_config(str(self._kubectl.kubeconfig))
+        api_client = config.new_client_from_config(str(self._kubectl.kubeconfig))  # type: ignore[no-untyped-call]
         if self._user is not None:
             api_client.set_default_header("Impersonate-User", self._user)
         patch = client.CustomObjectsApi(api_client).patch_namespaced_custom_object_status
-        return patch(
+        assert self._kubectl.namespace is not None
+        patched: Object = patch(  # type: ignore[assignment]  # the client calls any JSON an object
             GROUP,
             VERSION,
             self._kubectl.namespace,
@@ -76,11 +79,12 @@ class Actor:
             field_validation="Strict",
             _content_type="application/merge-patch+json",
         )
+        return patched
 
     def refused_status_patch(self, plural: str, name: str, change: Object) -> str:
         with pytest.raises(client.ApiException) as refusal:
             self.patch_status(plural, name, change)
-        return str(json.loads(refusal.value.body)["message"])
+        return str(json.loads(refusal.value.body or "")["message"])
 
     def decide(self, approval: str, **decision: object) -> None:
         self.patch("auraapproval", approval, {"spec": {"decision": decision}})

@@ -255,7 +255,7 @@ def test_the_roles_join_those_that_every_cluster_has(
 @pytest.fixture
 def reviews(cluster: Any, place: str) -> Callable[[str, str], set[tuple[str, str]]]:
     """Which of VERBS on RESOURCES a user has in a namespace, as the server's authorizer answers."""
-    api = client.AuthorizationV1Api(config.new_client_from_config(str(cluster.kubeconfig)))
+    api = client.AuthorizationV1Api(config.new_client_from_config(str(cluster.kubeconfig)))  # type: ignore[no-untyped-call]
 
     def allowed(user: str, namespace: str, verb: str, name: str) -> bool:
         path, _, subresource = name.partition("/")
@@ -270,7 +270,8 @@ def reviews(cluster: Any, place: str) -> Callable[[str, str], set[tuple[str, str
         review = client.V1SubjectAccessReview(
             spec=client.V1SubjectAccessReviewSpec(user=user, resource_attributes=attributes)
         )
-        return bool(api.create_subject_access_review(review).status.allowed)
+        status = api.create_subject_access_review(review).status
+        return status is not None and bool(status.allowed)
 
     return lambda user, namespace: {
         (verb, name) for name in RESOURCES for verb in VERBS if allowed(user, namespace, verb, name)

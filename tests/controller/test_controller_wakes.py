@@ -8,11 +8,12 @@ import pytest
 
 from aura_operator.controller.wakes import Gathered, look_again_at, wake_for
 from aura_operator.core.absorb import SteeringText
+from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind
 from aura_operator.store.task_fields import Wait
 from aura_operator.store.view import TaskView, task_view
 
-NOW = 1000.0
+NOW = UnixSeconds(1000.0)
 ASKED = Wait(kind=WaitKind.APPROVAL, name="one-1", until=NOW + 600)
 ASKED_TOO = Wait(kind=WaitKind.APPROVAL, name="one-2", until=NOW + 600)
 NAP = Wait(kind=WaitKind.TIMER, name="sleep-3", until=NOW + 60)

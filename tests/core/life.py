@@ -22,6 +22,7 @@ from aura_operator.core.entries import (
     ModelAnswered,
     Outcome,
     Proof,
+    Requested,
     RequestKind,
     Result,
     Usage,
@@ -213,8 +214,8 @@ class Life:
             if isinstance(entry, ModelAnswered):
                 plans |= {plan.call: plan for plan in entry.calls}
                 permitted |= {plan.call: 0 if plan.approval else 1 for plan in entry.calls}
-            elif getattr(entry, "kind", None) is not None:
-                kinds[entry.call, entry.ask] = entry.kind  # type: ignore[union-attr]
+            elif isinstance(entry, Requested):
+                kinds[entry.call, entry.ask] = entry.kind
             elif isinstance(entry, Decided) and entry.verdict is Verdict.APPROVED:
                 asked = kinds[entry.call, entry.ask]
                 if asked is RequestKind.TOOL_CALL or entry.choice is Choice.RETRY:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from aura_operator.core.approvals import Request, Terms, Vote, judge, mismatch
@@ -84,9 +87,7 @@ ASKED = Request(
     ("field", "value"),
     [("run", "r2"), ("call", 2), ("ask", 1), ("tool", "s__y"), ("digest", "sha256:9"), ("schema", "sha256:9")],
 )
-def test_an_approval_for_anything_else_is_none(field: str, value: object) -> None:
-    from dataclasses import replace
-
+def test_an_approval_for_anything_else_is_none(field: str, value: Any) -> None:
     assert mismatch(ASKED, ASKED) is None
     wrong = mismatch(ASKED, replace(ASKED, **{field: value}))
     assert wrong is not None and field in wrong

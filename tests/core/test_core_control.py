@@ -12,6 +12,7 @@ from aura_operator.core.effects import Effect
 from aura_operator.core.entries import (
     Claimed,
     Controlled,
+    Entry,
     Intent,
     ModelFailed,
     Outcome,
@@ -58,7 +59,7 @@ def test_steering_ends_a_timer_and_goes_in_with_the_next_model_request() -> None
 @pytest.mark.behaviour(25)
 def test_cancel_asks_running_calls_to_stop_and_ends_when_their_outcome_is_known() -> None:
     plan = CallPlan(call=1, part=0, tool="s__x")
-    running = [answered(plan), Intent(at=NOW, call=1, key="k")]
+    running: list[Entry] = [answered(plan), Intent(at=NOW, call=1, key="k")]
     (control,) = absorb(folded(*running), World(now=NOW, desired=Desired.CANCEL))
     assert isinstance(control, Controlled)
     assert decide(folded(*running, control), Limits(), NOW) == Wanted()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from aura_operator.core.codec import decode, encode, schema_of
-from aura_operator.core.entries import Control, Proof, Usage, Verdict
+from aura_operator.core.entries import Claimed, Control, Decided, Proof, Usage, Verdict
 from aura_operator.core.fold import fold
 from aura_operator.core.journal import head_of
 from aura_operator.core.lifecycle import Phase
@@ -64,8 +64,8 @@ def test_the_golden_journal_has_every_kind_of_entry_and_the_head_it_had() -> Non
     entries = [decode(line) for line in LINES]
     assert [encode(entry) for entry in entries] == LINES, "what is read is written the same again"
     assert len({type(entry) for entry in entries}) == 12
-    assert {entry.proof for entry in entries if hasattr(entry, "proof")} == {None, *Proof} - {Proof.RELEASED}
-    assert {entry.verdict for entry in entries if hasattr(entry, "verdict")} >= {Verdict.APPROVED, Verdict.DENIED}
+    assert {entry.proof for entry in entries if isinstance(entry, Claimed)} == {None, *Proof} - {Proof.RELEASED}
+    assert {entry.verdict for entry in entries if isinstance(entry, Decided)} >= {Verdict.APPROVED, Verdict.DENIED}
 
 
 def test_the_golden_journal_of_schema_2_folds_to_the_state_it_meant() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from aura_operator.cli import main
 from aura_operator.core import codec, fold
-from aura_operator.core.absorb import World
+from aura_operator.core.absorb import World, absorb
 from aura_operator.core.entries import Entry
 from aura_operator.core.kinds import Kind
 from aura_operator.core.state import TaskState
@@ -38,10 +38,10 @@ def become() -> None:
     codec.SCHEMA = SCHEMA
     codec._BY_CLASS[Noted] = kind
     codec._BY_NAME["noted"] = kind
-    means, absorb = fold._meaning, runner.absorb
+    means = fold._meaning
     noted: set[tuple[str, int]] = set()
 
-    def meaning(state: TaskState, entry: Entry) -> TaskState:
+    def meaning(state: TaskState, entry: Entry | Noted) -> TaskState:
         return state if isinstance(entry, Noted) else means(state, entry)
 
     def absorbed(state: TaskState, world: World) -> list[Entry]:
@@ -51,7 +51,7 @@ def become() -> None:
         return [Noted(at=world.now, epoch=state.epoch)]  # type: ignore[list-item]  # it is an entry of the next version
 
     fold._meaning = meaning
-    runner.absorb = absorbed
+    runner.absorb = absorbed  # type: ignore[attr-defined]  # replaced, not used
 
 
 if __name__ == "__main__":

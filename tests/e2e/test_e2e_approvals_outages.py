@@ -102,7 +102,7 @@ async def test_of_two_workers_that_could_resume_one_does(
 async def test_a_tool_that_changed_is_noticed_by_a_worker_that_never_knew_the_old_one(
     stage: Stage, processes: Processes, toolserver: ToolServer, approve: Callable[..., None]
 ) -> None:
-    served = {
+    served: dict[str, Any] = {
         "mcpServers": [{"name": "t", "transport": "StreamableHTTP", "url": toolserver.url}],
         "tools": [{"match": "t__act", "effect": "Once", "approval": "Required"}],
     }

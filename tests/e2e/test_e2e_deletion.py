@@ -111,8 +111,8 @@ async def test_a_new_task_of_the_same_name_starts_clean(
     assert len(ledger.starts("once")) == 1, "the old approval allows nothing"
 
     def asked_anew(manifest: dict[str, Any]) -> bool:
-        fresh = manifest["spec"]["request"]["run"] == second["run"]
-        return fresh and manifest.get("status", {}).get("phase") == "Pending"
+        fresh: bool = manifest["spec"]["request"]["run"] == second["run"]
+        return fresh and bool(manifest.get("status", {}).get("phase") == "Pending")
 
     await stage.approval("one-1", asked_anew)
     approve("one-1")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from aura_operator.core.entries import Claimed
 from aura_operator.testing.ledger import Ledger
 from aura_operator.testing.ledger_process import running_ledger
 from aura_operator.testing.proxy_rules import SeenRequest
@@ -73,7 +74,8 @@ async def test_a_worker_frozen_past_its_lease_writes_nothing_and_starts_nothing_
     await stage.done("think")
     assert ledger.starts() == (), "the frozen owner made its call"
     for task in ("pay", "think"):
-        assert {entry.worker for entry in await stage.entries(task) if hasattr(entry, "worker")} == {old.name, new.name}
+        claims = [entry for entry in await stage.entries(task) if isinstance(entry, Claimed)]
+        assert {claim.worker for claim in claims} == {old.name, new.name}
     assert old.running, "it goes on with other tasks"
 
 

@@ -10,7 +10,7 @@ from aura_operator.core.absorb import SteeringText
 from aura_operator.core.lifecycle import Desired, WaitKind
 from aura_operator.store.task_fields import Wait
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.worker.intake import ahead_seconds
+from aura_operator.worker.claiming import ahead_seconds
 
 NOW = 1000.0
 MANIFEST = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from aura_operator.core.codec import SCHEMA
 from aura_operator.core.entries import Proof
-from aura_operator.core.instants import BootSeconds
+from aura_operator.core.instants import BootSeconds, UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.core.ownership import QUARANTINE_RECOVERIES, RANK_DELAY_SECONDS, Owner, rank
 from aura_operator.store.leases import FREE_SLOTS, POD_UID, lease_ref, new_lease
@@ -19,12 +20,13 @@ from aura_operator.worker.candidates import PATIENCE_SECONDS, Candidates, takeab
 from aura_operator.worker.peers import Peers
 
 ME = "worker-a"
-BEFORE = BootSeconds(-1.0)
-WALL = 1_000_000.0  # Unix seconds
+at = BootSeconds
+BEFORE = at(-1.0)
+WALL = UnixSeconds(1_000_000.0)
 PEERS = {"worker-a", "worker-b", "worker-c"}
 
 
-def task(name: str = "t", namespace: str = "n", **fields: object) -> TaskView:
+def task(name: str = "t", namespace: str = "n", **fields: Any) -> TaskView:
     manifest = {
         "metadata": {
             "name": name,
@@ -35,7 +37,7 @@ def task(name: str = "t", namespace: str = "n", **fields: object) -> TaskView:
         "spec": {"agentRef": {"name": "sre"}, "input": "go"},
         "status": {"phase": "Pending", "epoch": 0, "recoveries": 0},
     }
-    return replace(task_view(manifest), **fields)  # type: ignore[arg-type]
+    return replace(task_view(manifest), **fields)
 
 
 def journal(schema: int) -> JournalView:
@@ -45,13 +47,13 @@ def journal(schema: int) -> JournalView:
 def offered(*tasks: TaskView, peers: set[str] | None = None, now: float = 0.0) -> Candidates:
     candidates = Candidates(ME)
     for each in tasks:
-        candidates.offer(each, peers if peers is not None else {ME}, now, WALL)
+        candidates.offer(each, peers if peers is not None else {ME}, at(now), WALL)
     return candidates
 
 
 def taken(candidates: Candidates, now: float = 0.0, *, free_slots: int = 100, running: int = 0) -> list[str]:
     names = []
-    while (found := candidates.take(now, WALL, free_slots=free_slots, running=running)) is not None:
+    while (found := candidates.take(at(now), WALL, free_slots=free_slots, running=running)) is not None:
         names.append(f"{found.ref.namespace}/{found.ref.name}")
         free_slots -= 1
         running += 1
@@ -72,7 +74,7 @@ def taken(candidates: Candidates, now: float = 0.0, *, free_slots: int = 100, ru
         pytest.param({"journal": journal(SCHEMA + 1)}, False, marks=pytest.mark.behaviour(14)),
     ],
 )
-def test_what_may_be_claimed(fields: dict[str, object], may: bool) -> None:
+def test_what_may_be_claimed(fields: dict[str, Any], may: bool) -> None:
     assert takeable(task(**fields)) is may
     assert taken(offered(task(**fields))) == (["n/t"] if may else [])
 
@@ -81,7 +83,7 @@ def test_the_first_ranked_worker_is_due_at_once_and_the_others_each_a_little_lat
     dues = {}
     for worker in PEERS:
         candidates = Candidates(worker)
-        candidates.offer(task(), PEERS, 10.0, WALL)
+        candidates.offer(task(), PEERS, at(10.0), WALL)
         dues[worker] = candidates.next_due(BEFORE)
     assert sorted(dues.values(), key=lambda due: due or 0) == [10.0 + n * RANK_DELAY_SECONDS for n in range(3)]
     assert {worker: rank("uid-n-t", worker, PEERS) for worker in PEERS} == {
@@ -96,27 +98,27 @@ def test_a_worker_without_live_peers_is_first() -> None:
 def test_nothing_is_taken_before_its_time() -> None:
     loser = max(PEERS, key=lambda worker: rank("uid-n-t", worker, PEERS))
     candidates = Candidates(loser)
-    candidates.offer(task(), PEERS, 0.0, WALL)
-    assert candidates.take(0.0, WALL, free_slots=1, running=0) is None
-    assert candidates.take(1.9 * RANK_DELAY_SECONDS, WALL, free_slots=1, running=0) is None
-    assert candidates.take(2 * RANK_DELAY_SECONDS, WALL, free_slots=1, running=0) is not None
+    candidates.offer(task(), PEERS, at(0.0), WALL)
+    assert candidates.take(at(0.0), WALL, free_slots=1, running=0) is None
+    assert candidates.take(at(1.9 * RANK_DELAY_SECONDS), WALL, free_slots=1, running=0) is None
+    assert candidates.take(at(2 * RANK_DELAY_SECONDS), WALL, free_slots=1, running=0) is not None
     assert candidates.next_due(BEFORE) is None
 
 
 def test_seeing_the_same_chance_again_does_not_start_the_wait_anew_and_a_new_one_does() -> None:
     loser = max(PEERS, key=lambda worker: rank("uid-n-t", worker, PEERS))
     candidates = Candidates(loser)
-    candidates.offer(task(), PEERS, 0.0, WALL)
-    candidates.offer(task(priority=5), PEERS, 10.0, WALL)
+    candidates.offer(task(), PEERS, at(0.0), WALL)
+    candidates.offer(task(priority=5), PEERS, at(10.0), WALL)
     assert candidates.next_due(BEFORE) == 2 * RANK_DELAY_SECONDS
-    candidates.offer(task(epoch=1), PEERS, 20.0, WALL)
+    candidates.offer(task(epoch=1), PEERS, at(20.0), WALL)
     assert candidates.next_due(BEFORE) == 20.0 + 2 * RANK_DELAY_SECONDS
 
 
 def test_what_left_or_changed_its_mind_is_no_candidate_any_more() -> None:
     candidates = offered(task("a"), task("b"), task("c"))
     candidates.forget("uid-n-a")
-    candidates.offer(task("b", desired=Desired.PAUSE), {ME}, 0.0, WALL)
+    candidates.offer(task("b", desired=Desired.PAUSE), {ME}, at(0.0), WALL)
     assert taken(candidates) == ["n/c"]
 
 
@@ -143,7 +145,7 @@ def test_higher_priority_goes_first_and_namespaces_take_turns() -> None:
 
 def test_a_postponed_task_waits_and_holds_nobody_up() -> None:
     candidates = offered(task("a"), task("b"))
-    first = candidates.take(0.0, WALL, free_slots=2, running=0)
+    first = candidates.take(at(0.0), WALL, free_slots=2, running=0)
     assert first is not None
     candidates.postpone(first, 5.0)
     assert taken(candidates, 1.0) == ["n/b"]
@@ -155,9 +157,9 @@ def test_a_postponed_task_waits_and_holds_nobody_up() -> None:
 def test_a_task_that_cost_its_workers_their_lives_runs_alone() -> None:
     suspect = task("suspect", recoveries=QUARANTINE_RECOVERIES)
     candidates = offered(suspect, task("good"))
-    assert candidates.take(0.0, WALL, free_slots=7, running=1) is not None, "the good one"
-    assert candidates.take(0.0, WALL, free_slots=7, running=1) is None, "not beside others"
-    alone = candidates.take(0.0, WALL, free_slots=8, running=0)
+    assert candidates.take(at(0.0), WALL, free_slots=7, running=1) is not None, "the good one"
+    assert candidates.take(at(0.0), WALL, free_slots=7, running=1) is None, "not beside others"
+    alone = candidates.take(at(0.0), WALL, free_slots=8, running=0)
     assert alone is not None and alone.ref.name == "suspect"
 
 
@@ -165,7 +167,7 @@ def test_a_task_that_cost_its_workers_their_lives_runs_alone() -> None:
 def test_a_suspect_that_waits_too_long_gets_room_made() -> None:
     suspect = task("suspect", recoveries=QUARANTINE_RECOVERIES)
     candidates = offered(suspect, task("good"))
-    late = PATIENCE_SECONDS + 0.1
+    late = at(PATIENCE_SECONDS + 0.1)
     assert candidates.take(late, WALL, free_slots=7, running=1) is None, "its first-ranked worker takes nothing else"
     ending = task("ending", desired=Desired.CANCEL)
     candidates.offer(ending, {ME}, late, WALL)
@@ -179,9 +181,9 @@ def test_only_the_first_ranked_worker_makes_room() -> None:
     suspect = task("suspect", recoveries=QUARANTINE_RECOVERIES)
     loser = max(PEERS, key=lambda worker: rank(suspect.uid, worker, PEERS))
     candidates = Candidates(loser)
-    candidates.offer(suspect, PEERS, 0.0, WALL)
-    candidates.offer(task("good"), {loser}, 0.0, WALL)
-    found = candidates.take(PATIENCE_SECONDS + 1, WALL, free_slots=7, running=1)
+    candidates.offer(suspect, PEERS, at(0.0), WALL)
+    candidates.offer(task("good"), {loser}, at(0.0), WALL)
+    found = candidates.take(at(PATIENCE_SECONDS + 1), WALL, free_slots=7, running=1)
     assert found is not None and found.ref.name == "good"
 
 
@@ -202,25 +204,25 @@ def lease(worker: str, *, slots: int = 4, renewed: float = 1.0) -> Manifest:
 
 def test_a_peer_counts_while_its_lease_changes_and_has_slots() -> None:
     peers = Peers()
-    peers.seen(lease("a"), 100.0)
-    peers.seen(lease("full", slots=0), 100.0)
-    peers.seen(lease("b"), 110.0)
-    assert peers.with_free_slots(114.9) == {"a", "b"}
-    assert peers.with_free_slots(115.0) == {"b"}
-    peers.seen(lease("a"), 116.0)
-    assert peers.with_free_slots(117.0) == {"b"}, "the same Lease seen again is no sign of life"
-    peers.seen(lease("a", renewed=2.0), 118.0)
-    assert peers.with_free_slots(119.0) == {"a", "b"}
+    peers.seen(lease("a"), at(100.0))
+    peers.seen(lease("full", slots=0), at(100.0))
+    peers.seen(lease("b"), at(110.0))
+    assert peers.with_free_slots(at(114.9)) == {"a", "b"}
+    assert peers.with_free_slots(at(115.0)) == {"b"}
+    peers.seen(lease("a"), at(116.0))
+    assert peers.with_free_slots(at(117.0)) == {"b"}, "the same Lease seen again is no sign of life"
+    peers.seen(lease("a", renewed=2.0), at(118.0))
+    assert peers.with_free_slots(at(119.0)) == {"a", "b"}
     peers.gone(lease("b"))
     peers.gone(lease("never seen"))
-    assert peers.with_free_slots(119.0) == {"a"}
+    assert peers.with_free_slots(at(119.0)) == {"a"}
 
 
 def test_slots_are_taken_from_the_newest_lease_also_without_a_renewal() -> None:
     peers = Peers()
-    peers.seen(lease("a"), 100.0)
-    peers.seen(lease("a", slots=0), 101.0)
-    assert peers.with_free_slots(102.0) == set()
+    peers.seen(lease("a"), at(100.0))
+    peers.seen(lease("a", slots=0), at(101.0))
+    assert peers.with_free_slots(at(102.0)) == set()
 
 
 @pytest.mark.behaviour(25)
@@ -231,8 +233,8 @@ def test_a_task_whose_deadline_passed_is_ended_without_a_slot_also_while_it_is_p
     assert taken(offered(in_time), free_slots=0, running=8) == []
     paused = offered(replace(in_time, desired=Desired.PAUSE))
     assert paused.next_due(BEFORE) == 1.0
-    assert paused.take(2.0, WALL, free_slots=8, running=0) is None
-    assert paused.take(2.0, WALL + 1, free_slots=0, running=8) is not None
+    assert paused.take(at(2.0), WALL, free_slots=8, running=0) is None
+    assert paused.take(at(2.0), UnixSeconds(WALL + 1), free_slots=0, running=8) is not None
 
 
 @pytest.mark.behaviour(12)
@@ -241,5 +243,5 @@ def test_a_worker_that_died_with_a_task_lets_the_others_try_it_first(proof: Proo
     for worker in PEERS:
         end = LastEnd(owner=Owner(worker=worker, incarnation="old"), epoch=1, proof=proof)
         candidates = Candidates(worker)
-        candidates.offer(task(epoch=1, last_end=end), PEERS, 0.0, WALL)
+        candidates.offer(task(epoch=1, last_end=end), PEERS, at(0.0), WALL)
         assert (candidates.next_due(BEFORE) == len(PEERS) * RANK_DELAY_SECONDS) is last

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from aura_operator.store.journal_reads import read_journal
 from aura_operator.store.resources import TASKS, Manifest
+from aura_operator.store.task_fields import StatusFields
 from aura_operator.store.view import TaskView
 from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.faulty import Call, FaultyStore, calls
@@ -26,7 +27,7 @@ class Desk:
         self.memory = MemoryStore(self.clock)
         self.store = FaultyStore(self.memory, self.clock)
         self.ground = Ground(store=self.memory, user_store=self.memory, clock=self.clock, namespace="n")
-        self.fields: dict[str, object] = {}
+        self.fields: StatusFields = {}
         self.answers: list[Manifest] = []
         self.extras_taken: list[int] = []
 
@@ -44,9 +45,9 @@ class Desk:
         )
         return self.writer
 
-    def _fields(self) -> dict[str, object]:
+    def _fields(self) -> StatusFields:
         self.extras_taken.append(self.writer.recorded)
-        return dict(self.fields)
+        return self.fields.copy()
 
     async def lines(self) -> list[str]:
         """The journal as a recovery would read it."""
