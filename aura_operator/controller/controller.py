@@ -148,7 +148,9 @@ class Controller:
 
     def _listed(self, ref: Ref, manifest: Manifest, began: float) -> None:
         try:
-            self._put(ref, self._objects.listed(ref, manifest, began))
+            view = self._objects.listed(ref, manifest, began)
+            if view is not None:  # else an event has told more, and it was put then
+                self._put(ref, view)
         except Exception:
             log.exception("a fault of this operator; please report it", object=str(ref))
 

@@ -6,6 +6,7 @@ isn't told some time later, which means that the watch is deaf.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -20,12 +21,16 @@ class _Object:
     told: float = 0.0  # when they did, boot clock
 
 
+ENDED_KEPT = 10_000  # a list that takes longer than so many ends shows some of them again
+
+
 class Known:
     """Objects by reference. All times: boot clock."""
 
     def __init__(self) -> None:
         self._objects: dict[Ref, _Object] = {}
         self._untold: dict[Ref, float] = {}  # since when a list shows what no event has told
+        self._ended: dict[str, float] = {}  # by uid, when it was found to be gone
 
     def told(self, ref: Ref, manifest: Manifest, now: BootSeconds) -> str | None:
         """An event shows an object. Returns the uid of another that had its name, and so is gone."""
@@ -45,8 +50,20 @@ class Known:
             self._untold.setdefault(ref, began)
         return predecessor
 
-    def gone(self, ref: Ref, uid: str) -> bool:
+    def outdated(self, ref: Ref, manifest: Manifest, began: float) -> bool:
+        """Whether a list that began at `began` shows less of an object than events have told since: an older version,
+        or one that is gone by now."""
+        uid, version = manifest["metadata"]["uid"], manifest["metadata"]["resourceVersion"]
+        if self._ended.get(uid, -math.inf) >= began:
+            return True
+        known = self._objects.get(ref)
+        return known is not None and known.uid == uid and known.told >= began and known.version != version
+
+    def gone(self, ref: Ref, uid: str, now: BootSeconds) -> bool:
         """An object is gone. False if that isn't the one that is known by its name."""
+        self._ended[uid] = now
+        if len(self._ended) > ENDED_KEPT:
+            del self._ended[next(iter(self._ended))]
         known = self._objects.get(ref)
         if known is None or known.uid != uid:
             return False

@@ -48,7 +48,7 @@ class Leadership:
     async def keep(self) -> None:
         """Takes the Lease when it is free, renews it while it is ours, for ever."""
         while True:
-            was_leading = self.leading
+            deadline = self._holder.deadline
             try:
                 holds = await self._holder.attempt()
             except (StoreError, TimeoutError) as error:
@@ -57,7 +57,8 @@ class Leadership:
                 continue
             if not holds:
                 self._holder.forgo()
-            elif not was_leading:
+            elif self._clock.boot() >= deadline:
+                # It had none, or had lost it before this attempt ended: what fell due meanwhile was left to a leader.
                 log.info("leading", holder=self._holder.holder)
                 self.gained.set()
             await self._clock.sleep(RENEW_SECONDS if holds else LOOK_SECONDS)

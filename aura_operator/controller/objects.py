@@ -30,7 +30,9 @@ class Objects:
         return self._taken_in(ref, manifest, self._known.told(ref, manifest, self._clock.boot()))
 
     def listed(self, ref: Ref, manifest: Manifest, began: float) -> Any:
-        """The view of an object that a list shows which began at `began` (boot clock)."""
+        """The view of an object that a list shows which began at `began` (boot clock); None where more is known."""
+        if self._known.outdated(ref, manifest, began):
+            return None
         return self._taken_in(ref, manifest, self._known.listed(ref, manifest, began))
 
     def read(self, ref: Ref, manifest: Manifest) -> Any:
@@ -41,7 +43,7 @@ class Objects:
     def gone(self, ref: Ref, uid: str | None = None) -> bool:
         """An object is gone (`uid` None: whichever was known by its name). False if it wasn't known."""
         uid = uid or self._known.uid(ref)
-        if uid is None or not self._known.gone(ref, uid):
+        if uid is None or not self._known.gone(ref, uid, self._clock.boot()):
             return False
         self._forget(ref, uid)
         return True

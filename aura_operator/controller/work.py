@@ -37,7 +37,7 @@ class _Lane:
             queue = self.urgent
         elif queue is self.urgent:
             self.rest.pop(ref, None)
-        queue[ref] = seen if len(queue) < KEPT or ref in queue else None
+        queue[ref] = seen if len(queue) < KEPT or queue.get(ref) is not None else None
 
     def take(self) -> tuple[Ref, Any] | None:
         """The next one, now running; None if there is none, or enough are running."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from aura_operator.agent.builtin import BUILT_IN_TOOLS
@@ -35,22 +35,31 @@ class AgentRuntime:
     limits: Limits
     server_timeouts: Mapping[str, float]
     _started: bool = False
-    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _starting: asyncio.Task[None] | None = None
 
     async def tools(self) -> Mapping[str, ToolSpec]:
-        """All tools by name, built-ins too. Connects at the first call; raises ToolServerError."""
+        """All tools by name, built-ins too. Connects at the first call; raises ToolServerError.
+
+        Whoever asks while that goes on gets the same end of it; one that failed is tried again by the next who asks.
+        """
         if not self._started:
-            async with self._starting:
-                if not self._started:
-                    await self.toolbox.start()
-                    self._started = True
+            if self._starting is None:
+                self._starting = asyncio.create_task(self.toolbox.start(), name="start of tools")
+                self._starting.add_done_callback(self._start_ended)
+            await asyncio.shield(self._starting)
         return {**BUILT_IN_TOOLS, **self.toolbox.tools}
 
     def policy(self, tool: ToolSpec) -> ToolPolicy:
         timeout = self.server_timeouts.get(tool.server)
         return policy_for(tool.name, self.rules, tool.hints, server_timeout_seconds=timeout)
 
+    def _start_ended(self, start: asyncio.Task[None]) -> None:
+        self._starting = None
+        self._started = not start.cancelled() and start.exception() is None
+
     async def aclose(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
         await self.toolbox.aclose()
         await self.model.aclose()
 

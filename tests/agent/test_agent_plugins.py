@@ -93,6 +93,14 @@ async def test_what_a_broken_factory_says_is_told_without_the_key(install: Insta
     assert "no licence for [redacted]" in str(error) and KEY not in str(error)
 
 
+@pytest.mark.behaviour(43)
+@pytest.mark.parametrize("ends", ["SystemExit('no licence')", "KeyboardInterrupt()", "asyncio.CancelledError()"])
+async def test_a_factory_that_would_end_the_process_ends_its_task_only(ends: str, install: Install) -> None:
+    install("quitter", f"import asyncio\n\n\ndef quits(settings):\n    raise {ends}\n", quit="quitter:quits")
+    error = await failure("quit:x")
+    assert error.reason == "BadModelProvider" and "quitter 1.2" in str(error)
+
+
 async def test_a_factory_that_makes_no_model_is_told(install: Install) -> None:
     install("strings", BROKEN, no_model="strings:no_model")
 

@@ -73,7 +73,13 @@ class ModelClient:
             if self._model is None:
                 # A provider's SDK takes a second or two to load: in a thread, or the worker's Lease waits for it.
                 model = await asyncio.to_thread(_built, self._settings)
-                self._model = await self._resources.enter_async_context(model)
+                try:
+                    self._model = await self._resources.enter_async_context(model)
+                except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
+                    raise ConfigurationError(
+                        self._redactor.scrub_error(f"model {self._settings.name!r} can't be opened: {error!r}"),
+                        reason="BadModelProvider",
+                    ) from None
             return self._model
 
     async def _request(
@@ -104,8 +110,17 @@ class ModelClient:
                 response = stream.get()
         except (ModelError, ConfigurationError):
             raise
-        except Exception as error:  # noqa: BLE001 - what an SDK raises is open-ended, and none of it may end a worker
-            raise translated(error, self._settings, self._redactor) from None
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # The SDK's own, let out: nobody cancelled this request.
+            raise translated(
+                RuntimeError(f"cancelled from within: {error!r}"), self._settings, self._redactor
+            ) from None
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - an SDK's; none may end a worker
+            cause = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            raise translated(cause, self._settings, self._redactor) from None
         if (problem := incomplete(response, model, self._settings)) is not None:
             raise problem
         return response

@@ -44,7 +44,7 @@ def plugged_in(prefix: str, settings: ModelSettings) -> Model | None:
         model = factory(settings)
     except ConfigurationError:
         raise
-    except Exception as error:  # noqa: BLE001 - it is foreign code: whatever it raises ends this task and no worker
+    except BaseException as error:  # noqa: BLE001 - foreign code, in a thread: whatever it raises ends no worker
         raise _broken(settings, f"{_described(entry)} failed with {error!r}", remedy) from None
     if not isinstance(model, Model):
         raise _broken(settings, f"{_described(entry)} made a {type(model).__name__}, not a pydantic-ai Model", remedy)
