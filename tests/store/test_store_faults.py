@@ -255,7 +255,7 @@ async def test_a_stale_version_is_a_test_that_failed(ground: Ground) -> None:
     await ground.user_store.patch(task.ref, [add("/spec/priority", 1)])
     with pytest.raises(StoreError) as caught:
         await ground.user_store.patch(task.ref, [stale, add("/spec/priority", 2)])
-    assert caught.value.reason == "TestFailed"
+    assert caught.value.reason == "PreconditionFailed"
 
 
 async def test_rights_that_are_missing_are_waited_for_not_taken_for_refused_content(
