@@ -285,7 +285,7 @@ async def test_a_newer_segment_is_left_alone_too(ground: Ground) -> None:
         first=0, next=1, head_before=GENESIS, head=head_of([line]), lines=(line,), schema=SCHEMA + 1, previous=()
     )
     manifest = segment_object(task.manifest, segment)
-    await ground.store.create(CHECKPOINTS, manifest)
+    await create_retrying(ground.store, CHECKPOINTS, manifest, ground.clock)
     assert task.journal is not None
     journal = replace(
         task.journal, entries=(), head=segment.head, sealed=manifest["metadata"]["name"], sealed_next=1, next=1
