@@ -13,16 +13,13 @@ from aura_operator.testing.ledger_process import RunningLedger, running_ledger
 from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall, ToolFailedError, memory_tool
 from aura_operator.testing.openai_server import FakeCall, FakeReply, OpenAIServer, openai_server
-from aura_operator.testing.store_checks import EACH_WRITE
-from aura_operator.testing.store_checks_rules import SINGLE
-from aura_operator.testing.store_checks_writes import WRITES, Ground
+from aura_operator.testing.store_checks_writes import Ground
+from aura_operator.testing.store_contract import STORE_CHECKS, check_store
 from aura_operator.testing.tools_checks import TOOLS_CHECKS, ToolsGround, check_tools
 
 __all__ = [
-    "EACH_WRITE",
-    "SINGLE",
+    "STORE_CHECKS",
     "TOOLS_CHECKS",
-    "WRITES",
     "Call",
     "FakeCall",
     "FakeClock",
@@ -44,6 +41,7 @@ __all__ = [
     "ToolFailedError",
     "ToolsGround",
     "calls",
+    "check_store",
     "check_tools",
     "memory_tool",
     "openai_server",
