@@ -1,8 +1,7 @@
-"""A toolbox over the ledger, the server specs to make one, and a way to wait for other processes."""
+"""A toolbox over the ledger, the server specs to make one, and nothing else."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
@@ -46,14 +45,6 @@ class Desk:
 
 async def at_once() -> None:
     """Nothing stands against sending."""
-
-
-async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """What the condition gives, as soon as it gives anything."""
-    async with asyncio.timeout(seconds):
-        while not (value := condition()):
-            await asyncio.sleep(0.01)
-    return value
 
 
 def stdio_spec(path: Path, **changes: Any) -> ServerSpec:

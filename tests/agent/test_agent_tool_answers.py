@@ -36,7 +36,8 @@ from aura_operator.agent.mcp.toolbox import Toolbox
 from aura_operator.agent.specs import ToolOutcome
 from aura_operator.core.entries import Outcome
 from aura_operator.errors import ToolServerError
-from tests.agent.desk import at_once, http_spec, until
+from hack.rig.waiting import until
+from tests.agent.desk import at_once, http_spec
 
 Answer = Callable[[dict[str, Any]], Response]
 
@@ -267,7 +268,7 @@ async def test_tools_that_changed_are_seen_when_the_server_says_so_or_comes_back
         link = await toolbox._connections["ledger"].link()
         link.lose()
         await toolbox.call("ledger__before", "{}", meta={}, timeout_seconds=5, limit_bytes=1000, before_send=at_once)
-        await until(lambda: list(toolbox.tools) == ["ledger__after"])
+        await until(lambda: list(toolbox.tools) == ["ledger__after"], "the tool of after")
         await toolbox.aclose()
 
 

@@ -12,7 +12,8 @@ from aura_operator.agent.mcp.toolbox import Toolbox
 from aura_operator.core.entries import Outcome
 from aura_operator.errors import FencedError
 from aura_operator.testing.ledger import Ledger
-from tests.agent.desk import Desk, at_once, stdio_spec, until
+from hack.rig.waiting import until
+from tests.agent.desk import Desk, at_once, stdio_spec
 
 
 async def test_a_call_reaches_the_server_once_with_run_epoch_and_key(desk: Desk) -> None:
@@ -70,18 +71,18 @@ async def test_a_tool_that_hangs_is_unknown_when_its_time_is_up_and_is_asked_to_
     assert outcome.status is Outcome.UNKNOWN
     assert "may or may not have happened" in outcome.text
     assert time.monotonic() - begun < 2.0
-    await until(lambda: desk.ledger.phase("cancelled", "once", "k"))
+    await until(lambda: desk.ledger.phase("cancelled", "once", "k"), "cancelled call")
 
 
 async def test_a_cancelled_call_asks_the_server_to_stop(desk: Desk) -> None:
     call = asyncio.create_task(desk.call("once", hang=True))
-    await until(lambda: desk.ledger.starts("once", "k"))
+    await until(lambda: desk.ledger.starts("once", "k"), "call")
 
     call.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await call
-    await until(lambda: desk.ledger.phase("cancelled", "once", "k"))
+    await until(lambda: desk.ledger.phase("cancelled", "once", "k"), "cancelled call")
 
 
 async def test_a_server_that_dies_in_a_call_leaves_the_call_unknown(desk: Desk) -> None:

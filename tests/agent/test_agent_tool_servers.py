@@ -20,7 +20,8 @@ from aura_operator.core.entries import Outcome
 from aura_operator.errors import ToolServerError
 from aura_operator.testing.ledger import Ledger
 from aura_operator.testing.ledger_process import RunningLedger
-from tests.agent.desk import ROOT, Desk, http_spec, stdio_spec, until
+from hack.rig.waiting import until
+from tests.agent.desk import ROOT, Desk, http_spec, stdio_spec
 
 
 @pytest.fixture(params=["http", "older"])
@@ -80,7 +81,7 @@ async def test_a_frozen_server_holds_nobody_and_what_was_not_sent_never_is(serve
 
 async def test_one_call_in_trouble_does_not_disturb_another(server: RunningLedger, desk: Desk) -> None:
     steady = asyncio.create_task(desk.call("read", key="steady", seconds=1.5))
-    await until(lambda: server.ledger.starts(key="steady"))
+    await until(lambda: server.ledger.starts(key="steady"), "call")
 
     hanging = await desk.call("once", key="hanging", hang=True, timeout_seconds=0.3)
 
@@ -137,7 +138,7 @@ async def test_a_child_that_died_is_started_again_for_the_next_call(tmp_path: Pa
         (first,) = _servers_of(ledger.path)
         os.kill(first, signal.SIGKILL)
         # Reaped, that is: a process that is still dying keeps its pipes open, and what is written there is in doubt.
-        await until(lambda: not Path(f"/proc/{first}").exists())
+        await until(lambda: not Path(f"/proc/{first}").exists(), "end of the first server")
         assert (await desk.call("once")).status is Outcome.OK
     finally:
         await toolbox.aclose()
@@ -198,7 +199,7 @@ asyncio.run(main())
         worker.wait()
         worker.stdout.close()
 
-    await until(lambda: not _servers_of(path))
+    await until(lambda: not _servers_of(path), "end of the servers")
 
 
 async def test_tools_carry_a_digest_of_their_schema_and_hints_only_where_they_are_trusted(

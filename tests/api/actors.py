@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from kubernetes import client, config
 
 from aura_operator.api import GROUP, VERSION
 from hack.kubectl import Kubectl
+from hack.rig.waiting import wait_until
 
 OPERATOR_NAMESPACE = "aura-system"
 WORKER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:aura-worker"
@@ -99,7 +99,4 @@ def _patch(kind: str, name: str, change: Object) -> tuple[str, ...]:
 
 def await_true(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
     """Asks again until it holds: the server takes up policies and roles within a second or two."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
-        time.sleep(0.05)
+    wait_until(condition, f"moment when {what}", seconds, pause_seconds=0.05)

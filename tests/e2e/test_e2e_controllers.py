@@ -182,10 +182,11 @@ async def test_a_finished_task_goes_after_its_ttl_with_what_it_owned(stage: Stag
     await stage.task("kept")
     await stage.done("kept")
     await gone(stage, "one")
-    deadline = time.monotonic() + 30
-    while any(item["metadata"]["name"].startswith("one-") for item in await stage.checkpoints()):
-        assert time.monotonic() < deadline, "its payloads are still there"
-        await asyncio.sleep(POLL_SECONDS)
+
+    async def no_payloads() -> bool:
+        return not any(item["metadata"]["name"].startswith("one-") for item in await stage.checkpoints())
+
+    await until(no_payloads, "end of its payloads")
     assert (await stage.status("kept"))["phase"] == "Succeeded"
 
 

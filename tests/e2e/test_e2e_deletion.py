@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,17 +20,18 @@ Rules = list[dict[str, Any]]
 
 async def nothing_left(stage: Stage) -> None:
     """Returns when no task, and nothing that a task owned, is in the namespace."""
-    deadline = time.monotonic() + 40
-    while True:
+    left: list[str] = []
+
+    async def nothing() -> bool:
+        nonlocal left
         left = [
             f"{resource.kind} {item['metadata']['name']}"
             for resource in (TASKS, APPROVALS, CHECKPOINTS, SECRETS)
             for item in await stage.all(resource)
         ]
-        if not left:
-            return
-        assert time.monotonic() < deadline, f"still there: {left}"
-        await asyncio.sleep(0.1)
+        return not left
+
+    await until(nothing, lambda: f"end of {left}", 40, pause_seconds=0.1)
 
 
 async def in_doubt(stage: Stage, ledger: Ledger) -> None:

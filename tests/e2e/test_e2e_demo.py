@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from hack.cluster import CHECKOUT, Cluster, process, tools
 from hack.kubectl import Kubectl
+from hack.rig.waiting import wait_until
 
 # The first run on a machine builds Kubernetes.
 pytestmark = pytest.mark.timeout(900)
@@ -93,10 +93,13 @@ def waiting_for_a_person(directory: Path) -> tuple[subprocess.Popen[bytes], Path
     command = [sys.executable, "-m", "hack.demo", "--directory", str(directory)]
     with output.open("wb") as stream:
         playing = subprocess.Popen(command, cwd=CHECKOUT, stdout=stream, stderr=stream, env=tools.environment())
-    deadline = time.monotonic() + 120
-    while "This goes on by itself" not in output.read_text():
-        assert playing.poll() is None and time.monotonic() < deadline, output.read_text()
-        time.sleep(0.2)
+    wait_until(
+        lambda: playing.poll() is not None or "This goes on by itself" in output.read_text(),
+        lambda: f"question to a person: {output.read_text()}",
+        120,
+        pause_seconds=0.2,
+    )
+    assert playing.poll() is None, output.read_text()
     return playing, output
 
 

@@ -3,67 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
 from aura_operator.core import codec
 from aura_operator.core.instants import from_text
 from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_SECONDS
-from aura_operator.errors import FencedError, NotFoundError, OutcomeUnknownError, UnavailableError
+from aura_operator.errors import NotFoundError, OutcomeUnknownError, UnavailableError
 from aura_operator.store.interface import add
-from aura_operator.store.leases import FREE_SLOTS, lease_ref, lease_view, new_lease
-from aura_operator.store.resources import LEASES, Manifest
-from aura_operator.testing.clock import FakeClock, virtual_time
-from aura_operator.testing.faulty import FaultyStore, LoseAnswer, Refuse, Slow, calls
-from aura_operator.testing.memory import MemoryStore
-from aura_operator.worker.lease import WorkerLease
-
-REF = lease_ref("aura-system", "worker-0")
-RENEWALS = calls("patch", LEASES)
-
-
-class Desk:
-    def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.memory = MemoryStore(self.clock)
-        self.store = FaultyStore(self.memory, self.clock)
-        self.slots = 8
-
-    def lease(
-        self, incarnation: str = "pod-1.a", *, pod_uid: str = "pod-1", owner: Manifest | None = None
-    ) -> WorkerLease:
-        return WorkerLease(
-            self.store,
-            self.clock,
-            REF,
-            incarnation=incarnation,
-            pod_uid=pod_uid,
-            pod_owner=owner,
-            free_slots=lambda: self.slots,
-        )
-
-    async def holder(self) -> str:
-        return lease_view(await self.memory.get(REF)).incarnation
-
-    async def delete(self) -> None:
-        await self.memory.delete(REF, uid=(await self.memory.get(REF))["metadata"]["uid"])
-
-
-@asynccontextmanager
-async def kept(lease: WorkerLease) -> AsyncIterator[asyncio.Task[None]]:
-    await lease.acquire()
-    async with asyncio.TaskGroup() as group:
-        keeping = group.create_task(lease.keep())
-        yield keeping
-        keeping.cancel()
-
-
-async def fenced(lease: WorkerLease) -> None:
-    """Returns when the lease says that its process is fenced."""
-    with pytest.raises(FencedError, match="gone or another's"):
-        await lease.keep()
+from aura_operator.store.leases import FREE_SLOTS, lease_view, new_lease
+from aura_operator.store.resources import LEASES
+from aura_operator.testing.clock import virtual_time
+from aura_operator.testing.faulty import LoseAnswer, Refuse, Slow, calls
+from tests.worker.leasing import REF, RENEWALS, Desk, fenced, kept
 
 
 @virtual_time
@@ -297,7 +249,7 @@ async def test_a_lease_won_long_before_its_answer_was_read_is_renewed_before_it_
     acquiring = asyncio.ensure_future(lease.acquire())
     while not acquiring.done():
         await desk.clock.advance(0.1)
-    renewed = from_text((await desk.memory.get(REF))["spec"]["renewTime"])
+    spec = (await desk.memory.get(REF))["spec"]
     assert lease.may_start()
-    created = from_text((await desk.memory.get(REF))["spec"]["acquireTime"])
-    assert renewed - created > DEADLINE_SECONDS, "others count from the last renewal, so the permission must too"
+    # Others count from the last renewal, so the permission must too.
+    assert from_text(spec["renewTime"]) - from_text(spec["acquireTime"]) > DEADLINE_SECONDS
