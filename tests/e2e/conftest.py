@@ -27,6 +27,17 @@ from tests.processes import Processes
 from tests.stage import APPROVER, Stage
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A module has either the shared operator or processes of its own: else the shared worker takes the tasks of a test
+    that kills its own."""
+    modules: dict[Path, set[str]] = {}
+    for item in items:
+        modules.setdefault(item.path, set()).update(getattr(item, "fixturenames", ()))
+    for path, fixtures in modules.items():
+        if {"operator", "processes"} <= fixtures:
+            raise pytest.UsageError(f"{path.name} uses `operator` and `processes`; split it into two modules")
+
+
 @pytest.fixture(scope="session")
 def ledger_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLedger]:
     """One ledger process for the session; `ledger` empties it for each test."""
