@@ -7,14 +7,13 @@ call, and errors, which become answers, because MCP's client ends the whole sess
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import AsyncIterator, Mapping
-from functools import cache
 from typing import Any
 
 import httpx2
 
 from aura_operator.agent.mcp.delivery import CURRENT, Delivery
+from aura_operator.agent.trust import trust
 
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 _UNASKED_SECONDS = 3.0  # for a notification or a goodbye, whose answer nobody needs
@@ -25,17 +24,11 @@ _CONNECTION_CLOSED = -32000
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=2.0)
 
 
-@cache
-def _trust() -> ssl.SSLContext:
-    """Who is trusted, read once: each reading takes 20 ms and 1 MB."""
-    return httpx2.create_ssl_context()
-
-
 class HttpWire(httpx2.AsyncBaseTransport):
     """`timeout_seconds` bounds connecting, and any request that is not a tool call."""
 
     def __init__(self, timeout_seconds: float) -> None:
-        self._inner = httpx2.AsyncHTTPTransport(limits=_LIMITS, verify=_trust())
+        self._inner = httpx2.AsyncHTTPTransport(limits=_LIMITS, verify=trust())
         self._seconds = timeout_seconds
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

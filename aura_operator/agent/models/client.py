@@ -72,7 +72,7 @@ class ModelClient:
         async with self._opening:
             if self._model is None:
                 # A provider's SDK takes a second or two to load: in a thread, or the worker's Lease waits for it.
-                model = await asyncio.to_thread(_built, self._settings)
+                model = await asyncio.to_thread(_built, self._settings, self._resources)
                 try:
                     self._model = await self._resources.enter_async_context(model)
                 except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
@@ -126,10 +126,10 @@ class ModelClient:
         return response
 
 
-def _built(settings: ModelSettings) -> Model:
+def _built(settings: ModelSettings, resources: AsyncExitStack) -> Model:
     from aura_operator.agent.models.providers import build
 
-    return build(settings)
+    return build(settings, resources)
 
 
 def _parameters(tools: Sequence[ToolSpec]) -> Any:

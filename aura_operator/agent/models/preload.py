@@ -5,8 +5,10 @@ Owns what is loaded when; knows no task and no agent.
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 
+from aura_operator.agent.trust import trust
 from aura_operator.core.transcript import UserInput
 
 _USUAL_PROVIDERS = ("pydantic_ai.models.openai", "pydantic_ai.providers.openai")
@@ -24,6 +26,11 @@ async def load() -> None:
 
 
 def load_usual_providers() -> None:
-    """Imports the SDK that most agents use. Blocks for a second: to be called in a thread, once all else is up."""
+    """Imports the SDK that most agents use, and reads the trusted authorities. It is the last that is loaded.
+
+    Blocks for a second: to be called in a thread, once all else is up.
+    """
     for module in _USUAL_PROVIDERS:
         import_module(module)
+    trust()
+    gc.freeze()  # what is loaded stays: each full collection would stop the loop for 70 ms to look through it

@@ -6,6 +6,7 @@ Owns the mapping from an agent's `spec.model` to a pydantic-ai model; sends noth
 from __future__ import annotations
 
 import inspect
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pydantic_ai.direct  # noqa: F401 - loaded here with the rest, off the loop, and not within the first request
@@ -13,6 +14,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
+from aura_operator.agent.models.http import http_client
 from aura_operator.agent.models.plugins import GROUP, plugged_in
 from aura_operator.agent.models.prices import forget_prices
 from aura_operator.agent.models.settings import ModelSettings
@@ -22,11 +24,15 @@ from aura_operator.errors import ConfigurationError
 # an agent's author wrote down.
 _NO_KEY = "no-key-configured"
 
+# The others' SDKs may want a client of another library.
+_TAKE_OUR_CLIENT = ("openai", "openai-chat", "openai-responses", "anthropic")
 
-def build(settings: ModelSettings) -> Model:
+
+def build(settings: ModelSettings, resources: AsyncExitStack) -> Model:
     """The model of an agent: a plugin's if one has the name's prefix, else pydantic-ai's.
 
-    Raises ConfigurationError with the reason BadModelName, BadModelSettings or BadModelProvider.
+    `resources` gets what must be closed after the model. Raises ConfigurationError with the reason BadModelName,
+    BadModelSettings or BadModelProvider.
     """
     forget_prices()
     provider, _, model = settings.name.partition(":")
@@ -36,12 +42,12 @@ def build(settings: ModelSettings) -> Model:
     if plugin is not None:
         return plugin
     try:
-        return infer_model(settings.name, provider_factory=lambda name: _provider(name, settings))
+        return infer_model(settings.name, provider_factory=lambda name: _provider(name, settings, resources))
     except (UserError, ImportError) as error:
         raise _bad_name(settings, str(error)) from error
 
 
-def _provider(name: str, settings: ModelSettings) -> Provider[Any]:
+def _provider(name: str, settings: ModelSettings, resources: AsyncExitStack) -> Provider[Any]:
     try:
         provider_class = infer_provider_class(name)
     except ValueError as error:
@@ -63,6 +69,9 @@ def _provider(name: str, settings: ModelSettings) -> Provider[Any]:
                 reason="BadModelSettings",
             )
         options["base_url"] = settings.base_url
+    if name in _TAKE_OUR_CLIENT:
+        client = options["http_client"] = http_client()
+        resources.push_async_callback(client.aclose)
     return provider_class(**options)
 
 
