@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from cachetools import LRUCache
 from jsonschema.exceptions import SchemaError, best_match
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
@@ -62,8 +63,11 @@ def check(arguments: str, spec: ToolSpec) -> str | None:
 
 
 def violation_of(value: Any, schema: Mapping[str, Any]) -> str | None:
-    """The violation of a JSON schema that says most, or None. A schema that is itself broken forbids nothing."""
-    validator = _validator(json.dumps(schema, sort_keys=True))
+    """The violation of a JSON schema that says most, or None. A schema that is itself broken forbids nothing.
+
+    `schema` must not be changed afterwards: its validator is kept.
+    """
+    validator = _validator_of(schema)
     if validator is None:
         return None
     try:
@@ -75,6 +79,19 @@ def violation_of(value: Any, schema: Mapping[str, Any]) -> str | None:
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
     message = error.message if len(error.message) <= _LONGEST_DETAIL else error.message[:_LONGEST_DETAIL] + "…"
     return f"{where.lstrip('.')}: {message}" if where else message
+
+
+def _validator_of(schema: Mapping[str, Any]) -> Validator | None:
+    known = _KNOWN.get(id(schema))
+    if known is not None:
+        return known[1]
+    validator = _validator(json.dumps(schema, sort_keys=True))
+    _KNOWN[id(schema)] = (schema, validator)
+    return validator
+
+
+_KNOWN: LRUCache[int, tuple[Mapping[str, Any], Validator | None]] = LRUCache(maxsize=1024)
+"""By the identity of a schema, which is kept along so that no other one gets it: its text costs as much as a check."""
 
 
 @lru_cache(maxsize=1024)
