@@ -77,8 +77,15 @@ def violation_of(value: Any, schema: Mapping[str, Any]) -> str | None:
     if error is None:
         return None
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
-    message = error.message if len(error.message) <= _LONGEST_DETAIL else error.message[:_LONGEST_DETAIL] + "…"
+    message = _shortened(error.message)
     return f"{where.lstrip('.')}: {message}" if where else message
+
+
+def _shortened(message: str) -> str:
+    """Without its middle where it is long: it begins with the value, and what is wrong with it stands at the end."""
+    if len(message) <= _LONGEST_DETAIL:
+        return message
+    return f"{message[: _LONGEST_DETAIL // 2]} … {message[-_LONGEST_DETAIL // 2 :]}"
 
 
 def _validator_of(schema: Mapping[str, Any]) -> Validator | None:

@@ -5,14 +5,12 @@ What the plan then does (the timer of a sleep, a question to a person) belongs t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from aura_operator.agent.arguments import parsed
-from aura_operator.agent.digest import schema_digest
 from aura_operator.agent.specs import ToolSpec
+from aura_operator.core.digests import schema_digest
 from aura_operator.core.effects import Effect, ToolHints
 from aura_operator.core.plan import CallPlan
 
@@ -45,27 +43,13 @@ SLEEP = ToolSpec(
 )
 
 
-def _given(tool: str, name: str, arguments: str) -> Any:
-    """One argument of a built-in, None if it isn't given. Raises ValueError for what is no JSON."""
-    try:
-        given = parsed(arguments)
-    except ValueError as error:
-        raise ValueError(f"the arguments of {tool} are not JSON: {error}") from error
-    return given.get(name) if isinstance(given, dict) else None
-
-
-def parse_sleep(arguments: str) -> float:
-    """How long the model wants to sleep, in seconds. Raises ValueError in words that the model can act on."""
-    seconds = _given("sleep", "seconds", arguments)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
-        raise ValueError('sleep needs a number of seconds: {"seconds": 60}')
-    if not 0 < seconds <= LONGEST_SLEEP_SECONDS:
-        raise ValueError(f"sleep takes more than 0 and at most {LONGEST_SLEEP_SECONDS:.0f} seconds, not {seconds}")
-    return float(seconds)
+def sleep_seconds(arguments: str) -> float:
+    """How long the model wants to sleep. `arguments` fit the schema of SLEEP."""
+    return float(parsed(arguments)["seconds"])
 
 
 def _sleep(plan: CallPlan, arguments: str) -> CallPlan:
-    return replace(plan, timer_seconds=parse_sleep(arguments))
+    return replace(plan, timer_seconds=sleep_seconds(arguments))
 
 
 LONGEST_QUESTION = 16_384  # characters, as the schema of AuraApproval has it
@@ -77,6 +61,7 @@ _ASK_USER_SCHEMA = {
             "type": "string",
             "minLength": 1,
             "maxLength": LONGEST_QUESTION,
+            "pattern": r"\S",
             "description": "What you want to know, in full: whoever reads it sees nothing else of this conversation.",
         }
     },
@@ -97,18 +82,12 @@ ASK_USER = ToolSpec(
 )
 
 
-def parse_question(arguments: str) -> str:
-    """What the model wants to know. Raises ValueError in words that the model can act on."""
-    question = _given("ask_user", "question", arguments)
-    if not isinstance(question, str) or not question.strip():
-        raise ValueError('ask_user needs a question: {"question": "which region?"}')
-    if len(question) > LONGEST_QUESTION:
-        raise ValueError(f"a question has at most {LONGEST_QUESTION} characters, not {len(question)}")
-    return question
+def question_of(arguments: str) -> str:
+    """What the model wants to know. `arguments` fit the schema of ASK_USER."""
+    return str(parsed(arguments)["question"])
 
 
 def _ask_user(plan: CallPlan, arguments: str) -> CallPlan:
-    parse_question(arguments)
     if plan.sensitive:
         raise ValueError(
             "ask_user shows its question to people in an AuraApproval, and this agent declares it sensitive: "
@@ -121,8 +100,8 @@ def _ask_user(plan: CallPlan, arguments: str) -> CallPlan:
 class BuiltIn:
     """A tool of the operator's own.
 
-    `planned` puts what the arguments (JSON text that fits the schema) say into a call's plan. It raises ValueError in
-    words that the model can act on.
+    `planned` puts what the arguments say into a call's plan: JSON text that was checked against the schema, which alone
+    says what may be given. Raises ValueError, in words that the model can act on, where no arguments would do.
     """
 
     spec: ToolSpec
@@ -138,7 +117,8 @@ BUILT_IN_TOOLS: Mapping[str, ToolSpec] = {name: tool.spec for name, tool in BUIL
 def as_built_in(plan: CallPlan, arguments: str) -> CallPlan:
     """The plan of a call, made a built-in's if the tool is one; any other plan is returned as it is.
 
-    A built-in touches nothing outside, so what an agent's rules say of effect and approval doesn't count for it.
+    A built-in touches nothing outside, so what an agent's rules say of effect and approval doesn't count for it. The
+    arguments of a plan that isn't refused fit the tool's schema.
     """
     tool = BUILT_IN.get(plan.tool)
     if tool is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aura_operator.agent.redaction import Redactor
 from aura_operator.agent.specs import ToolOutcome
-from aura_operator.agent.text import clean
 from aura_operator.core.entries import Outcome
+from aura_operator.core.text import clean
 
 
 def finished(status: Outcome, text: str, redactor: Redactor, limit_bytes: int) -> ToolOutcome:

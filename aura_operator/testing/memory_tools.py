@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from aura_operator.agent import arguments as argument_check
-from aura_operator.agent.digest import schema_digest
 from aura_operator.agent.outcomes import finished
 from aura_operator.agent.redaction import Redactor
 from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.core.digests import schema_digest
 from aura_operator.core.entries import Outcome
 
 _ANYTHING: Mapping[str, Any] = {"type": "object"}

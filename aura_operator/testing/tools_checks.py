@@ -13,9 +13,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from aura_operator.agent.digest import schema_digest
 from aura_operator.agent.ports import Tools
 from aura_operator.agent.specs import ToolOutcome
+from aura_operator.core.digests import schema_digest
 from aura_operator.core.entries import Outcome
 from aura_operator.errors import FencedError
 from aura_operator.testing.ledger import IDEMPOTENCY_KEY

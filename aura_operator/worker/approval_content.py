@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aura_operator.agent.builtin import parse_question
+from aura_operator.agent.builtin import question_of
 from aura_operator.core.calls import CallState
 from aura_operator.core.entries import Requested, RequestKind
 from aura_operator.core.instants import to_second_text, to_text
@@ -77,7 +77,7 @@ async def _show(live: LiveTask, call: CallState, kind: RequestKind, request: Req
     text = calls.arguments_of(live, call.plan)
     store, clock = live.context.store, live.context.clock
     if kind is RequestKind.QUESTION:
-        request["question"] = parse_question(text)
+        request["question"] = question_of(text)
     elif call.plan.sensitive:
         secret, manifest = secret_object(live.task.manifest, text, f"arguments-{call.plan.call}")
         await create_retrying(store, SECRETS, manifest, clock)

@@ -8,10 +8,10 @@ import pytest
 from mcp_types import Tool
 
 from aura_operator.agent.arguments import check, unknown_tool
-from aura_operator.agent.digest import schema_digest
 from aura_operator.agent.mcp.catalogue import catalogued
 from aura_operator.agent.mcp.servers import ServerSpec, Transport
 from aura_operator.agent.specs import ToolSpec
+from aura_operator.core.digests import schema_digest
 
 SCALE = ToolSpec(
     name="k8s__scale",

@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 
 from aura_operator.agent.arguments import check
-from aura_operator.agent.builtin import BUILT_IN, LONGEST_SLEEP_SECONDS, SLEEP, as_built_in, parse_sleep
+from aura_operator.agent.builtin import (
+    ASK_USER,
+    BUILT_IN,
+    LONGEST_QUESTION,
+    LONGEST_SLEEP_SECONDS,
+    SLEEP,
+    as_built_in,
+    sleep_seconds,
+)
+from aura_operator.agent.specs import ToolSpec
 from aura_operator.core.effects import Effect
 from aura_operator.core.plan import CallPlan
 
@@ -17,25 +26,27 @@ PLAN = CallPlan(call=1, part=0, tool="sleep", effect=Effect.ONCE, declared=False
 
 @pytest.mark.parametrize(("arguments", "seconds"), [('{"seconds": 60}', 60.0), ('{"seconds":0.5}', 0.5)])
 def test_sleep_takes_seconds(arguments: str, seconds: float) -> None:
-    assert parse_sleep(arguments) == seconds
+    assert sleep_seconds(arguments) == seconds
     assert check(arguments, SLEEP) is None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("tool", "arguments", "words"),
     [
-        ("{", "not JSON"),
-        ("{}", "needs a number of seconds"),
-        ('{"seconds": "60"}', "needs a number of seconds"),
-        ('{"seconds": true}', "needs a number of seconds"),
-        ('{"seconds": NaN}', "NaN"),
-        ('{"seconds": 0}', "more than 0"),
-        (json.dumps({"seconds": LONGEST_SLEEP_SECONDS + 1}), "at most 2592000"),
+        (SLEEP, "{", "not JSON"),
+        (SLEEP, "{}", "'seconds' is a required property"),
+        (SLEEP, '{"seconds": "60"}', "'60' is not of type 'number'"),
+        (SLEEP, '{"seconds": true}', "True is not of type 'number'"),
+        (SLEEP, '{"seconds": NaN}', "NaN"),
+        (SLEEP, '{"seconds": 0}', "minimum of 0"),
+        (SLEEP, json.dumps({"seconds": LONGEST_SLEEP_SECONDS + 1}), "maximum of 2592000"),
+        (ASK_USER, '{"question": 1}', "not of type 'string'"),
+        (ASK_USER, '{"question": " "}', "does not match"),
+        (ASK_USER, json.dumps({"question": "x" * (LONGEST_QUESTION + 1)}), "is too long"),
     ],
 )
-def test_a_sleep_that_can_not_be_is_told(arguments: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        parse_sleep(arguments)
+def test_what_can_not_be_slept_or_asked_is_told(tool: ToolSpec, arguments: str, words: str) -> None:
+    assert words in str(check(arguments, tool))
 
 
 def test_a_sleep_becomes_a_timer_that_no_rule_of_an_agent_can_put_under_approval() -> None:
@@ -45,10 +56,10 @@ def test_a_sleep_becomes_a_timer_that_no_rule_of_an_agent_can_put_under_approval
     assert (planned.effect, planned.declared, planned.approval) == (Effect.READ, True, False)
 
 
-def test_arguments_that_make_no_plan_refuse_the_call() -> None:
-    planned = as_built_in(PLAN, '{"seconds": 0}')
+def test_a_question_that_nobody_may_see_is_refused() -> None:
+    planned = as_built_in(replace(PLAN, tool="ask_user", sensitive=True), '{"question": "which key?"}')
 
-    assert planned.timer_seconds is None and "more than 0" in str(planned.refused)
+    assert not planned.question and "sensitive" in str(planned.refused)
 
 
 def test_a_call_that_was_refused_before_stays_so_for_that_reason() -> None:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from mcp_types import Tool
 
-from aura_operator.agent.digest import schema_digest
 from aura_operator.agent.mcp.servers import ServerSpec
 from aura_operator.agent.specs import ToolSpec
-from aura_operator.agent.text import clean
+from aura_operator.core.digests import schema_digest
 from aura_operator.core.effects import ToolHints
+from aura_operator.core.text import clean
 
 LONGEST_NAME = 64
 _ACCEPTED = re.compile(r"[A-Za-z0-9_-]+")

@@ -20,7 +20,7 @@ from pydantic_ai.messages import (
 )
 
 from aura_operator.agent.models import reply
-from aura_operator.agent.text import clean
+from aura_operator.core.text import clean
 from aura_operator.core.transcript import Item, ModelReply, Payload, Steered, ToolReturn, UserInput
 from aura_operator.errors import JournalError
 

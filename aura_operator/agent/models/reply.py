@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 
 from aura_operator.agent.models.turn import RequestedCall
-from aura_operator.agent.text import clean
+from aura_operator.core.text import clean
 from aura_operator.errors import DamagedJournalError, NewerJournalError
 
 FORMAT = "pydantic-ai/2"
