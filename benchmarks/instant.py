@@ -14,7 +14,8 @@ from typing import Any
 
 from aura_operator.agent.models.conversation import Conversation
 from aura_operator.agent.models.turn import ModelTurn, RequestedCall
-from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.agent.ports import BeforeSend
+from aura_operator.agent.specs import ToolCall, ToolOutcome, ToolSpec
 from aura_operator.api.agent import AgentSpec
 from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Outcome, Usage
@@ -79,16 +80,7 @@ class Instant:
     async def fresh(self, tool: str) -> ToolSpec | None:
         return self.tools.get(tool)
 
-    async def call(
-        self,
-        tool: str,
-        arguments: str,
-        *,
-        meta: Mapping[str, Any],
-        timeout_seconds: float,
-        limit_bytes: int,
-        before_send: Callable[[], Awaitable[None]],
-    ) -> ToolOutcome:
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
         await before_send()
         step = len(self.sent)
         self.sent.append(time.perf_counter())

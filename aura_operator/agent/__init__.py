@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from aura_operator.agent.models.turn import ModelTurn, RequestedCall
-from aura_operator.agent.ports import Model, Tools
-from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.agent.ports import BeforeSend, Model, Tools
+from aura_operator.agent.specs import ToolCall, ToolOutcome, ToolSpec
 
-__all__ = ["Model", "ModelTurn", "RequestedCall", "ToolOutcome", "ToolSpec", "Tools"]
+__all__ = ["BeforeSend", "Model", "ModelTurn", "RequestedCall", "ToolCall", "ToolOutcome", "ToolSpec", "Tools"]

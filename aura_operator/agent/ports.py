@@ -7,14 +7,18 @@ that any Tools must pass are shipped: `testing/tools_checks.py`. Imports neither
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from aura_operator.agent.models.turn import ModelTurn
-from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.agent.specs import ToolCall, ToolOutcome, ToolSpec
 from aura_operator.core.transcript import Item
 
 if TYPE_CHECKING:
     from aura_operator.agent.models.conversation import Conversation
+
+
+BeforeSend = Callable[[], Awaitable[None]]
+"""The last check before a call goes out: whoever makes the call may have lost the right to it meanwhile."""
 
 
 class Model(Protocol):
@@ -78,31 +82,21 @@ class Tools(Protocol):
         """
         ...
 
-    async def call(
-        self,
-        tool: str,
-        arguments: str,
-        *,
-        meta: Mapping[str, Any],
-        timeout_seconds: float,
-        limit_bytes: int,
-        before_send: Callable[[], Awaitable[None]],
-    ) -> ToolOutcome:
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
         """Calls a tool once, and says truthfully what is known of it afterwards.
 
-        `arguments` is JSON text, to the byte as a person may have approved it. `meta` goes with the call (run, epoch
-        and idempotency key: docs/tools.md). `before_send` is awaited right before the first byte goes out, when
-        nothing else is in the way; if it raises, nothing is sent and its exception passes through. Nothing else is
-        raised; what goes wrong is in the outcome's `status`:
+        `before_send` is awaited right before the first byte goes out, when nothing else is in the way; if it raises,
+        nothing is sent and its exception passes through. Nothing else is raised; what goes wrong is in the outcome's
+        `status`:
 
         - OK and ERROR: the call happened, or can't (an unknown tool, arguments that don't fit its schema).
         - NOT_SENT: certain that no server has had it. Only then may it be sent again, here or by the caller.
         - UNKNOWN: all the rest. Whatever is in doubt after the first byte is UNKNOWN: no answer within
-          `timeout_seconds` (which bound everything, `before_send` included), a connection that was cut, `aclose`.
+          the call's `timeout_seconds` (which bound `before_send` too), a connection that was cut, `aclose`.
 
-        `text` is for the model, in UTF-8 no longer than `limit_bytes`, with a mark where it was cut, and free of
-        secrets; `size_bytes` is the size before the cut. Cancelling the calling task asks the server to stop and
-        raises CancelledError; what the tool did is then unknown.
+        The outcome's `text` is no longer than the call's `limit_bytes`, with a mark where it was cut, and free of
+        secrets. Cancelling the calling task asks the server to stop and raises CancelledError; what the tool did is
+        then unknown.
         """
         ...
 

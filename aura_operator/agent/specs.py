@@ -31,8 +31,28 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call to be made, once.
+
+    `tool` is the name of a ToolSpec. `arguments` is JSON text, to the byte as a person may have approved it; nobody has
+    checked it yet. `meta` goes with the call beside the arguments: run, epoch and idempotency key (docs/tools.md).
+    `timeout_seconds` bounds all of it, from the first look at the arguments to the outcome. `limit_bytes` is how long
+    the outcome's text may be, in UTF-8.
+    """
+
+    tool: str
+    arguments: str
+    meta: Mapping[str, Any]
+    timeout_seconds: float
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """A finished call. `text` is for the model, redacted and within the limit; `size_bytes` is UTF-8 before the cut."""
+    """A finished call: what is known of it, as `Tools.call` says.
+
+    `text` is for the model, redacted and within the call's limit; `size_bytes` is its size in UTF-8 before the cut.
+    """
 
     status: Outcome
     text: str

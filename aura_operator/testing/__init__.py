@@ -11,7 +11,7 @@ from aura_operator.testing.faulty import Call, FaultyStore, Late, LoseAnswer, Re
 from aura_operator.testing.ledger import Ledger, LedgerLine
 from aura_operator.testing.ledger_process import RunningLedger, running_ledger
 from aura_operator.testing.memory import MemoryStore
-from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall, ToolFailedError, memory_tool
+from aura_operator.testing.memory_tools import MemoryTools, ToolFailedError, memory_tool
 from aura_operator.testing.openai_server import FakeCall, FakeReply, OpenAIServer, openai_server
 from aura_operator.testing.store_checks_writes import Ground
 from aura_operator.testing.store_contract import STORE_CHECKS, check_store
@@ -33,7 +33,6 @@ __all__ = [
     "MemoryStore",
     "MemoryTools",
     "OpenAIServer",
-    "ReceivedCall",
     "Refuse",
     "RunningLedger",
     "Slow",

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from aura_operator.agent import arguments as argument_check
 from aura_operator.agent.outcomes import finished
+from aura_operator.agent.ports import BeforeSend
 from aura_operator.agent.redaction import Redactor
-from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.agent.specs import ToolCall, ToolOutcome, ToolSpec
 from aura_operator.core.digests import schema_digest
 from aura_operator.core.entries import Outcome
 
@@ -24,15 +24,6 @@ _NO_SECRETS = Redactor(())
 
 class ToolFailedError(Exception):
     """Raised by a `perform`: the tool ran and failed, and its words are for the model."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceivedCall:
-    """A call as a server would get it."""
-
-    tool: str
-    arguments: str
-    meta: Mapping[str, Any]
 
 
 def memory_tool(name: str, input_schema: Mapping[str, Any] = _ANYTHING) -> ToolSpec:
@@ -52,12 +43,12 @@ class MemoryTools:
     `received` has every call that was sent, in order.
     """
 
-    def __init__(self, tools: Iterable[ToolSpec], perform: Callable[[ReceivedCall], Awaitable[str]]) -> None:
+    def __init__(self, tools: Iterable[ToolSpec], perform: Callable[[ToolCall], Awaitable[str]]) -> None:
         self._offered = {tool.name: tool for tool in tools}
         self._listed: dict[str, ToolSpec] = {}
         self._perform = perform
         self._running: set[asyncio.Task[str]] = set()
-        self.received: list[ReceivedCall] = []
+        self.received: list[ToolCall] = []
 
     @property
     def tools(self) -> Mapping[str, ToolSpec]:
@@ -71,33 +62,23 @@ class MemoryTools:
         await self.start()
         return self._listed.get(tool)
 
-    async def call(
-        self,
-        tool: str,
-        arguments: str,
-        *,
-        meta: Mapping[str, Any],
-        timeout_seconds: float,
-        limit_bytes: int,
-        before_send: Callable[[], Awaitable[None]],
-    ) -> ToolOutcome:
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
         def outcome(status: Outcome, text: str) -> ToolOutcome:
-            return finished(status, text, _NO_SECRETS, limit_bytes)
+            return finished(status, text, _NO_SECRETS, call.limit_bytes)
 
-        spec = self._listed.get(tool)
+        spec = self._listed.get(call.tool)
         if spec is None:
-            return outcome(Outcome.ERROR, argument_check.unknown_tool(tool, self._listed))
-        problem = argument_check.check(arguments, spec)
+            return outcome(Outcome.ERROR, argument_check.unknown_tool(call.tool, self._listed))
+        problem = argument_check.check(call.arguments, spec)
         if problem is not None:
             return outcome(Outcome.ERROR, problem)
         working: asyncio.Task[str] | None = None
-        limit = asyncio.timeout(timeout_seconds)
+        limit = asyncio.timeout(call.timeout_seconds)
         try:
             async with limit:
                 await before_send()
-                received = ReceivedCall(tool=tool, arguments=arguments, meta=dict(meta))
-                self.received.append(received)
-                working = asyncio.ensure_future(self._perform(received))
+                self.received.append(call)
+                working = asyncio.ensure_future(self._perform(call))
                 self._running.add(working)
                 await asyncio.wait({working})
                 return outcome(Outcome.OK, working.result())

@@ -13,8 +13,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from aura_operator.agent.ports import Tools
-from aura_operator.agent.specs import ToolOutcome
+from aura_operator.agent.ports import BeforeSend, Tools
+from aura_operator.agent.specs import ToolCall, ToolOutcome
 from aura_operator.core.digests import schema_digest
 from aura_operator.core.entries import Outcome
 from aura_operator.errors import FencedError
@@ -52,17 +52,17 @@ class ToolsGround:
         tool: str | None = None,
         timeout_seconds: float = 20.0,
         limit_bytes: int = LIMIT_BYTES,
-        before_send: Callable[[], Awaitable[None]] | None = None,
+        before_send: BeforeSend | None = None,
     ) -> ToolOutcome:
         """Calls the tool, or another one that is named."""
-        return await self.tools.call(
-            tool or self.tool,
-            arguments,
+        call = ToolCall(
+            tool=tool or self.tool,
+            arguments=arguments,
             meta={IDEMPOTENCY_KEY: key},
             timeout_seconds=timeout_seconds,
             limit_bytes=limit_bytes,
-            before_send=before_send or _at_once,
         )
+        return await self.tools.call(call, before_send or _at_once)
 
     async def arrived(self, key: str) -> None:
         """Returns once the call with that key has reached the tool."""

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from aura_operator.agent.models import reply
+from aura_operator.agent.specs import ToolCall
 from aura_operator.core.calls import CallState
 from aura_operator.core.commands import CallTool
 from aura_operator.core.digests import digest_of
@@ -50,6 +51,13 @@ async def perform(live: LiveTask, command: CallTool, stop: Stop) -> None:
 
 async def _send(live: LiveTask, call: CallState, arguments: str, key: str, started: float, stop: Stop) -> None:
     plan = call.plan
+    made = ToolCall(
+        tool=plan.tool,
+        arguments=arguments,
+        meta=live.meta(key),
+        timeout_seconds=plan.timeout_seconds,
+        limit_bytes=live.runtime.spec.limits.tool_result_bytes,
+    )
     sent = False
 
     async def before_send() -> None:
@@ -60,14 +68,7 @@ async def _send(live: LiveTask, call: CallState, arguments: str, key: str, start
     try:
         if plan.needs_intent:
             await live.writer.barrier()
-        done = await live.runtime.toolbox.call(
-            plan.tool,
-            arguments,
-            meta=live.meta(key),
-            timeout_seconds=plan.timeout_seconds,
-            limit_bytes=live.runtime.spec.limits.tool_result_bytes,
-            before_send=before_send,
-        )
+        done = await live.runtime.toolbox.call(made, before_send)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if not stop.asked or (task is not None and task.uncancel() > 0):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from aura_operator.agent.mcp.servers import ServerSpec, Transport
 from aura_operator.agent.mcp.toolbox import Toolbox
-from aura_operator.agent.specs import ToolOutcome
+from aura_operator.agent.specs import ToolCall, ToolOutcome
 from aura_operator.testing.ledger import EPOCH, IDEMPOTENCY_KEY, RUN, Ledger
 
 ROOT = Path(__file__).parents[2]
@@ -33,14 +34,26 @@ class Desk:
         limit_bytes: int = 100_000,
         **arguments: Any,
     ) -> ToolOutcome:
-        return await self.toolbox.call(
-            f"ledger__{tool}",
-            json.dumps({"key": "k", **arguments}),
+        call = ToolCall(
+            tool=f"ledger__{tool}",
+            arguments=json.dumps({"key": "k", **arguments}),
             meta={RUN: "run-1", EPOCH: 3, IDEMPOTENCY_KEY: "run-1/1/abc"},
             timeout_seconds=timeout_seconds,
             limit_bytes=limit_bytes,
-            before_send=before_send or at_once,
         )
+        return await self.toolbox.call(call, before_send or at_once)
+
+
+def tool_call(
+    tool: str,
+    arguments: str = "{}",
+    *,
+    meta: Mapping[str, Any] = MappingProxyType({}),
+    timeout_seconds: float = 5.0,
+    limit_bytes: int = 1000,
+) -> ToolCall:
+    """A call of which only what a test is about has to be said."""
+    return ToolCall(tool=tool, arguments=arguments, meta=meta, timeout_seconds=timeout_seconds, limit_bytes=limit_bytes)
 
 
 async def at_once() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from aura_operator.agent.mcp.servers import ServerSpec, Transport
 from aura_operator.agent.mcp.toolbox import Toolbox
 from aura_operator.core.effects import Effect, hinted_effect
 from aura_operator.core.entries import Outcome
 from hack.cluster import tools as cluster_tools
-from tests.agent.desk import at_once
+from tests.agent.desk import at_once, tool_call
 
 KUBECONFIG = """
 apiVersion: v1
@@ -38,15 +39,14 @@ async def test_its_tools_are_known_with_their_effects_and_its_failures_are_told(
         )
     )
     try:
-        await toolbox.start()
+        with capture_logs() as logs:
+            await toolbox.start()
         effects = {name: hinted_effect(tool.hints) for name, tool in toolbox.tools.items() if tool.hints is not None}
-        outcome = await toolbox.call(
-            "k8s__pods_list", "{}", meta={}, timeout_seconds=20, limit_bytes=2000, before_send=at_once
-        )
+        outcome = await toolbox.call(tool_call("k8s__pods_list", timeout_seconds=20), at_once)
     finally:
         await toolbox.aclose()
 
-    assert toolbox.refused == {}
+    assert "tool refused" not in {line["event"] for line in logs}
     assert effects["k8s__pods_list"] is Effect.READ
     assert effects["k8s__resources_create_or_update"] is Effect.IDEMPOTENT
     assert effects["k8s__pods_run"] is None

@@ -31,13 +31,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
+from structlog.testing import capture_logs
 
 from aura_operator.agent.mcp.toolbox import Toolbox
 from aura_operator.agent.specs import ToolOutcome
 from aura_operator.core.entries import Outcome
 from aura_operator.errors import ToolServerError
 from hack.rig.waiting import until
-from tests.agent.desk import at_once, http_spec
+from tests.agent.desk import at_once, http_spec, tool_call
 
 Answer = Callable[[dict[str, Any]], Response]
 
@@ -97,9 +98,7 @@ async def _one_call(url: str, before_send: Callable[[], Awaitable[None]] = at_on
     toolbox = Toolbox((http_spec(url, timeout_seconds=5.0),))
     try:
         await toolbox.start()
-        return await toolbox.call(
-            "ledger__act", "{}", meta={}, timeout_seconds=10, limit_bytes=10_000, before_send=before_send
-        )
+        return await toolbox.call(tool_call("ledger__act", timeout_seconds=10, limit_bytes=10_000), before_send)
     finally:
         await toolbox.aclose()
 
@@ -232,12 +231,14 @@ async def test_a_tool_list_in_pages_is_read_to_its_end() -> None:
     pages = (["a", "b"], ["c"], ["d" * 70])
     async with serving(by_hand(lambda message: _result(message, {"content": []}), pages)) as url:
         toolbox = Toolbox((http_spec(url),))
-        await toolbox.start()
-        tools, refused = dict(toolbox.tools), dict(toolbox.refused)
+        with capture_logs() as logs:
+            await toolbox.start()
+        tools = dict(toolbox.tools)
         await toolbox.aclose()
 
     assert list(tools) == ["ledger__a", "ledger__b", "ledger__c"]
-    assert "78 characters" in refused["ledger__" + "d" * 70]
+    (refused,) = [line for line in logs if line["event"] == "tool refused"]
+    assert refused["tool"] == "ledger__" + "d" * 70 and "78 characters" in refused["why"]
 
 
 @pytest.mark.behaviour(29)
@@ -267,7 +268,7 @@ async def test_tools_that_changed_are_seen_when_the_server_says_so_or_comes_back
         names[:] = ["after"]
         link = await toolbox._connections["ledger"].link()
         link.lose()
-        await toolbox.call("ledger__before", "{}", meta={}, timeout_seconds=5, limit_bytes=1000, before_send=at_once)
+        await toolbox.call(tool_call("ledger__before"), at_once)
         await until(lambda: list(toolbox.tools) == ["ledger__after"], "the tool of after")
         await toolbox.aclose()
 
@@ -283,7 +284,7 @@ async def test_the_meta_arrives_beside_what_the_protocol_puts_there() -> None:
         toolbox = Toolbox((http_spec(url),))
         await toolbox.start()
         meta = {"aura.mezmo.com/run": "r", "aura.mezmo.com/epoch": 7, "aura.mezmo.com/idempotencyKey": "r/1/x"}
-        await toolbox.call("ledger__act", "", meta=meta, timeout_seconds=5, limit_bytes=1000, before_send=at_once)
+        await toolbox.call(tool_call("ledger__act", "", meta=meta), at_once)
         await toolbox.aclose()
 
     (params,) = seen

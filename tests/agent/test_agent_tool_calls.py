@@ -13,7 +13,7 @@ from aura_operator.core.entries import Outcome
 from aura_operator.errors import FencedError
 from aura_operator.testing.ledger import Ledger
 from hack.rig.waiting import until
-from tests.agent.desk import Desk, at_once, stdio_spec
+from tests.agent.desk import Desk, at_once, stdio_spec, tool_call
 
 
 async def test_a_call_reaches_the_server_once_with_run_epoch_and_key(desk: Desk) -> None:
@@ -133,9 +133,7 @@ async def test_fifty_megabytes_are_cut_with_a_mark_that_tells_the_size(desk: Des
     ],
 )
 async def test_malformed_arguments_are_told_and_not_sent(desk: Desk, arguments: str, words: str) -> None:
-    outcome = await desk.toolbox.call(
-        "ledger__once", arguments, meta={}, timeout_seconds=5, limit_bytes=1000, before_send=_never
-    )
+    outcome = await desk.toolbox.call(tool_call("ledger__once", arguments), _never)
 
     assert outcome.status is Outcome.ERROR
     assert words in outcome.text
@@ -145,9 +143,7 @@ async def test_malformed_arguments_are_told_and_not_sent(desk: Desk, arguments: 
 @pytest.mark.parametrize("desk", ["http"], indirect=True)  # no transport is concerned
 @pytest.mark.behaviour(29)
 async def test_an_unknown_tool_is_told_with_those_that_there_are(desk: Desk) -> None:
-    outcome = await desk.toolbox.call(
-        "ledger__twice", "{}", meta={}, timeout_seconds=5, limit_bytes=1000, before_send=_never
-    )
+    outcome = await desk.toolbox.call(tool_call("ledger__twice"), _never)
 
     assert outcome.status is Outcome.ERROR
     assert "unknown tool 'ledger__twice'; there are: ledger__idempotent, ledger__once" in outcome.text
@@ -168,14 +164,8 @@ async def test_a_server_that_checks_the_epoch_refuses_a_stale_caller(tmp_path: P
 
 
 async def _call_with_epoch(toolbox: Toolbox, epoch: int) -> Outcome:
-    outcome = await toolbox.call(
-        "ledger__once",
-        '{"key": "k"}',
-        meta={"aura.mezmo.com/run": "run-1", "aura.mezmo.com/epoch": epoch},
-        timeout_seconds=5,
-        limit_bytes=1000,
-        before_send=at_once,
-    )
+    meta = {"aura.mezmo.com/run": "run-1", "aura.mezmo.com/epoch": epoch}
+    outcome = await toolbox.call(tool_call("ledger__once", '{"key": "k"}', meta=meta), at_once)
     return outcome.status
 
 

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from aura_operator.agent.mcp.toolbox import Toolbox
-from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.agent.ports import BeforeSend
+from aura_operator.agent.specs import ToolCall, ToolOutcome, ToolSpec
 from aura_operator.core.entries import Outcome
 from aura_operator.errors import FencedError
 from aura_operator.testing.clock import run_virtual, virtual_time
 from aura_operator.testing.ledger import IDEMPOTENCY_KEY, Ledger
 from aura_operator.testing.ledger_process import RunningLedger
-from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall, ToolFailedError, memory_tool
+from aura_operator.testing.memory_tools import MemoryTools, ToolFailedError, memory_tool
 from aura_operator.testing.tools_checks import TOOLS_CHECKS, Check, ToolsGround, check_tools
 from tests.agent.desk import http_spec, stdio_spec
 
@@ -57,7 +58,7 @@ async def test_mcp_servers_pass(ground: ToolsGround, check: Check) -> None:
 SCHEMA = {"type": "object", "properties": {"do": {"enum": ["answer", "fail", "hang", "large"]}}, "required": ["do"]}
 
 
-async def perform(call: ReceivedCall) -> str:
+async def perform(call: ToolCall) -> str:
     match json.loads(call.arguments)["do"]:
         case "fail":
             raise ToolFailedError("failed as asked")
@@ -96,67 +97,60 @@ async def test_the_fake_in_memory_passes() -> None:
 # Broken ones
 
 
-class _Wrapped(MemoryTools):
-    """Calls as MemoryTools does, with a hand on what goes in and what comes out."""
-
-    async def call(self, tool: str, arguments: str, **options: Any) -> ToolOutcome:
-        return await super().call(tool, arguments, **options)
-
-
-class Repeats(_Wrapped):
-    async def call(self, tool: str, arguments: str, **options: Any) -> ToolOutcome:
-        await super().call(tool, arguments, **options)
-        return await super().call(tool, arguments, **options)
+class Repeats(MemoryTools):
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
+        await super().call(call, before_send)
+        return await super().call(call, before_send)
 
 
-class AsksAfterwards(_Wrapped):
-    async def call(self, tool: str, arguments: str, **options: Any) -> ToolOutcome:
+class AsksAfterwards(MemoryTools):
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
         async def nothing() -> None: ...
 
-        outcome = await super().call(tool, arguments, **{**options, "before_send": nothing})
-        await options["before_send"]()
+        outcome = await super().call(call, nothing)
+        await before_send()
         return outcome
 
 
-class SwallowsRefusals(_Wrapped):
-    async def call(self, tool: str, arguments: str, **options: Any) -> ToolOutcome:
+class SwallowsRefusals(MemoryTools):
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
         try:
-            return await super().call(tool, arguments, **options)
+            return await super().call(call, before_send)
         except FencedError as error:
             return ToolOutcome(status=Outcome.NOT_SENT, text=str(error), size_bytes=0)
 
 
-class CallsDoubtAnError(_Wrapped):
-    async def call(self, tool: str, arguments: str, **options: Any) -> ToolOutcome:
-        outcome = await super().call(tool, arguments, **options)
+class CallsDoubtAnError(MemoryTools):
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
+        outcome = await super().call(call, before_send)
         return replace(outcome, status=Outcome.ERROR) if outcome.status is Outcome.UNKNOWN else outcome
 
 
-class ForgetsItsTime(_Wrapped):
-    async def call(self, tool: str, arguments: str, **options: Any) -> ToolOutcome:
-        return await super().call(tool, arguments, **{**options, "timeout_seconds": 3600.0})
+class ForgetsItsTime(MemoryTools):
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
+        return await super().call(replace(call, timeout_seconds=3600.0), before_send)
 
 
-class CutsNothing(_Wrapped):
-    async def call(self, tool: str, arguments: str, **options: Any) -> ToolOutcome:
-        return await super().call(tool, arguments, **{**options, "limit_bytes": 10**9})
+class CutsNothing(MemoryTools):
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
+        return await super().call(replace(call, limit_bytes=10**9), before_send)
 
 
-class OneAtATime(_Wrapped):
+class OneAtATime(MemoryTools):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._turn = asyncio.Lock()
 
-    async def call(self, tool: str, arguments: str, **options: Any) -> ToolOutcome:
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
         async with self._turn:
-            return await super().call(tool, arguments, **options)
+            return await super().call(call, before_send)
 
 
-class LeavesCallsBehind(_Wrapped):
+class LeavesCallsBehind(MemoryTools):
     async def aclose(self) -> None: ...
 
 
-class HasShortNames(_Wrapped):
+class HasShortNames(MemoryTools):
     @property
     def tools(self) -> Mapping[str, ToolSpec]:
         return {name.partition("__")[2]: tool for name, tool in super().tools.items()}

@@ -5,7 +5,7 @@ Owns these fakes of the two ports. They know of the world only what it tells the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,13 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from aura_operator.agent.models import reply
 from aura_operator.agent.models.conversation import Conversation
 from aura_operator.agent.models.turn import ModelTurn
-from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.agent.ports import BeforeSend
+from aura_operator.agent.specs import ToolCall, ToolOutcome, ToolSpec
 from aura_operator.core.effects import Effect, ToolRule
 from aura_operator.core.entries import Usage
 from aura_operator.core.transcript import Item, ModelReply
 from aura_operator.testing.ledger import EPOCH, IDEMPOTENCY_KEY
-from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall, memory_tool
+from aura_operator.testing.memory_tools import MemoryTools, memory_tool
 
 if TYPE_CHECKING:
     from tests.worker.world import Life, World
@@ -95,27 +96,11 @@ class LedgerTools:
     async def fresh(self, tool: str) -> ToolSpec | None:
         return await self._inner.fresh(tool)
 
-    async def call(
-        self,
-        tool: str,
-        arguments: str,
-        *,
-        meta: Mapping[str, Any],
-        timeout_seconds: float,
-        limit_bytes: int,
-        before_send: Callable[[], Awaitable[None]],
-    ) -> ToolOutcome:
-        await self._life.point(f"before sending {tool}")
-        return await self._inner.call(
-            tool,
-            arguments,
-            meta=meta,
-            timeout_seconds=timeout_seconds,
-            limit_bytes=limit_bytes,
-            before_send=before_send,
-        )
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
+        await self._life.point(f"before sending {call.tool}")
+        return await self._inner.call(call, before_send)
 
-    async def _perform(self, call: ReceivedCall) -> str:
+    async def _perform(self, call: ToolCall) -> str:
         life = self._life
         key, epoch = call.meta[IDEMPOTENCY_KEY], call.meta[EPOCH]
         life.world.ledger.append(Line(tool=call.tool, key=key, epoch=epoch, life=life.number))

@@ -8,11 +8,12 @@ import pytest
 
 from aura_operator.agent.models.client import ModelClient
 from aura_operator.agent.models.settings import ModelSettings
+from aura_operator.agent.specs import ToolCall
 from aura_operator.api.agent import AgentSpec
 from aura_operator.core.limits import Limits
 from aura_operator.errors import ToolServerError
 from aura_operator.testing.clock import virtual_time
-from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall
+from aura_operator.testing.memory_tools import MemoryTools
 from aura_operator.worker.runtime import AgentRuntime
 
 
@@ -20,7 +21,7 @@ class SlowTools(MemoryTools):
     """Tools whose server takes half a minute to say that it is down, or to be there."""
 
     def __init__(self) -> None:
-        async def perform(call: ReceivedCall) -> str:
+        async def perform(call: ToolCall) -> str:
             return ""
 
         super().__init__((), perform)

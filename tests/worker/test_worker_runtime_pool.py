@@ -11,6 +11,7 @@ import pytest
 
 from aura_operator.agent.models.client import ModelClient
 from aura_operator.agent.models.settings import ModelSettings
+from aura_operator.agent.specs import ToolCall
 from aura_operator.api.agent import AgentSpec
 from aura_operator.core.limits import Limits
 from aura_operator.errors import ConfigurationError, ForbiddenError, RefusedError, UnavailableError
@@ -18,7 +19,7 @@ from aura_operator.store.resources import REVISIONS, SECRETS, Ref, new
 from aura_operator.testing.clock import FakeClock, virtual_time
 from aura_operator.testing.faulty import Call, FaultyStore, Predicate, Refuse, Slow, calls
 from aura_operator.testing.memory import MemoryStore
-from aura_operator.testing.memory_tools import MemoryTools, ReceivedCall
+from aura_operator.testing.memory_tools import MemoryTools
 from aura_operator.worker.revision import READ_SECONDS, REFUSED_SECONDS
 from aura_operator.worker.runtime import AgentRuntime
 from aura_operator.worker.runtime_pool import IDLE_KEPT, LINGER_SECONDS, SWEEP_SECONDS, RuntimePool, Secrets
@@ -30,7 +31,7 @@ class Tools(MemoryTools):
     """No tools, whose closing can be watched, and may take long."""
 
     def __init__(self, close_seconds: float) -> None:
-        async def perform(call: ReceivedCall) -> str:
+        async def perform(call: ToolCall) -> str:
             return ""
 
         super().__init__((), perform)

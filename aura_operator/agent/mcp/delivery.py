@@ -6,9 +6,11 @@ Owns that knowledge. The transports consult it at the last moment; the call that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+
+from aura_operator.agent.ports import BeforeSend
 
 
 class GivenUpError(Exception):
@@ -18,7 +20,7 @@ class GivenUpError(Exception):
 class Delivery:
     """Made for one call, and passed to the transport through `CURRENT`, since MCP's session is in between."""
 
-    def __init__(self, before_send: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, before_send: BeforeSend) -> None:
         self._before_send = before_send
         self._given_up = False
         self._timeouts: set[asyncio.Timeout] = set()

@@ -6,9 +6,9 @@ Owns the catalogue of tools, the call and its outcome. It never repeats a call t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, cast
+from typing import cast
 
 import structlog
 from mcp_types import CallToolRequest, CallToolRequestParams, RequestParamsMeta, Tool
@@ -20,8 +20,9 @@ from aura_operator.agent.mcp.delivery import CURRENT, Delivery
 from aura_operator.agent.mcp.replies import ANSWER, Reply, Stale, judged
 from aura_operator.agent.mcp.servers import ServerSpec
 from aura_operator.agent.outcomes import finished
+from aura_operator.agent.ports import BeforeSend
 from aura_operator.agent.redaction import Redactor
-from aura_operator.agent.specs import ToolOutcome, ToolSpec
+from aura_operator.agent.specs import ToolCall, ToolOutcome, ToolSpec
 from aura_operator.core.entries import Outcome
 from aura_operator.errors import ToolServerError
 
@@ -47,11 +48,6 @@ class Toolbox:
         """The tools by name, as the servers listed them last."""
         return MappingProxyType({name: tool for tools in self._by_server.values() for name, tool in tools.items()})
 
-    @property
-    def refused(self) -> Mapping[str, str]:
-        """The tools that can't be offered to a model, and why."""
-        return MappingProxyType({name: why for refused in self._refused_by.values() for name, why in refused.items()})
-
     async def start(self) -> None:
         """Connects to all servers, side by side, and lists their tools. Raises the first ToolServerError."""
         results = await asyncio.gather(
@@ -68,38 +64,29 @@ class Toolbox:
             await self._connections[known.server].relist()
         return self.tools.get(tool)
 
-    async def call(
-        self,
-        tool: str,
-        arguments: str,
-        *,
-        meta: Mapping[str, Any],
-        timeout_seconds: float,
-        limit_bytes: int,
-        before_send: Callable[[], Awaitable[None]],
-    ) -> ToolOutcome:
+    async def call(self, call: ToolCall, before_send: BeforeSend) -> ToolOutcome:
         """Calls a tool once. What goes wrong is in the outcome; only what `before_send` raises is raised.
 
         `before_send` is awaited when the connection stands and nothing of the request is out; if it raises, nothing
         is sent. Cancelling the calling task asks the server to stop; what the tool did is then unknown.
-        `timeout_seconds` bounds all of it, also with a server that never reads.
+        The call's `timeout_seconds` bound all of it, also with a server that never reads.
         """
-        spec = self.tools.get(tool)
+        spec = self.tools.get(call.tool)
         if spec is None:
-            return finished(Outcome.ERROR, argument_check.unknown_tool(tool, self.tools), self._redactor, limit_bytes)
-        problem = argument_check.check(arguments, spec)
+            return self._not_made(call, argument_check.unknown_tool(call.tool, self.tools))
+        problem = argument_check.check(call.arguments, spec)
         if problem is not None:
-            return finished(Outcome.ERROR, problem, self._redactor, limit_bytes)
+            return self._not_made(call, problem)
         request = CallToolRequest(
             params=CallToolRequestParams(
-                name=self._remote_names[tool],
-                arguments=argument_check.parsed(arguments),
-                _meta=cast(RequestParamsMeta, dict(meta)),
+                name=self._remote_names[call.tool],
+                arguments=argument_check.parsed(call.arguments),
+                _meta=cast(RequestParamsMeta, dict(call.meta)),
             )
         )
-        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        deadline = asyncio.get_running_loop().time() + call.timeout_seconds
         reply = await self._delivered(spec, request, before_send, deadline)
-        return reply.outcome(spec, self._redactor, limit_bytes)
+        return reply.outcome(spec, self._redactor, call.limit_bytes)
 
     async def aclose(self) -> None:
         """Stops the calls that still run and leaves all servers. Child processes have ended when this returns."""
@@ -109,12 +96,11 @@ class Toolbox:
             *self._calls, *(connection.aclose() for connection in self._connections.values()), return_exceptions=True
         )
 
+    def _not_made(self, call: ToolCall, why: str) -> ToolOutcome:
+        return finished(Outcome.ERROR, why, self._redactor, call.limit_bytes)
+
     async def _delivered(
-        self,
-        spec: ToolSpec,
-        request: CallToolRequest,
-        before_send: Callable[[], Awaitable[None]],
-        deadline: float,
+        self, spec: ToolSpec, request: CallToolRequest, before_send: BeforeSend, deadline: float
     ) -> Reply:
         reply = Reply(Outcome.NOT_SENT, "the connection to the server was lost before the call was sent")
         for _ in range(_CONNECTIONS_PER_CALL):
