@@ -60,4 +60,5 @@ class EventRecorder:
         try:
             await self._store.create(EVENTS, event)
         except StoreError as error:
-            log.warning("event not recorded", reason=reason, task=metadata["name"], error=str(error))
+            regarding = f"{about['kind']} {metadata['namespace']}/{metadata['name']}"
+            log.warning("event not recorded", reason=reason, regarding=regarding, error=str(error))

@@ -17,8 +17,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import aiohttp
-import yarl
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from aura_operator.testing.proxy_answers import LARGEST_BODY_BYTES, abort, copy_events, cut, given
 from aura_operator.testing.proxy_rules import (
@@ -33,13 +32,11 @@ from aura_operator.testing.proxy_rules import (
     SeenRequest,
     SwallowAnswer,
 )
+from aura_operator.testing.proxy_upstream import Upstream, end_to_end
 
 T = TypeVar("T")
 BeforeHook = Callable[[SeenRequest], Awaitable[Action | None]]
 AfterHook = Callable[[SeenRequest, int], Awaitable[None]]
-
-# These describe one connection, not the message, so each side of the proxy has its own.
-HOP_BY_HOP = {"host", "connection", "keep-alive", "transfer-encoding", "content-length", "te", "trailer", "upgrade"}
 
 
 class FaultProxy:
@@ -58,8 +55,7 @@ class FaultProxy:
         self.rules: list[Rule] = []
         self.before: BeforeHook | None = None
         self.after: AfterHook | None = None
-        self._upstream = upstream.rstrip("/")
-        self._upstream_tls = ssl.create_default_context(cafile=str(upstream_ca))
+        self._upstream = Upstream(upstream, upstream_ca)
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._tls.load_cert_chain(certificate, key)
         self._ca = ca
@@ -76,9 +72,7 @@ class FaultProxy:
     # Life
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(ssl=self._upstream_tls, limit=0)
-        forever = aiohttp.ClientTimeout(total=None, sock_connect=10)
-        self._session = aiohttp.ClientSession(connector=connector, timeout=forever, auto_decompress=False)
+        await self._upstream.open()
         application = web.Application(client_max_size=LARGEST_BODY_BYTES)
         application.router.add_route("*", "/{path:.*}", self._serve)
         self._runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=1)
@@ -94,7 +88,7 @@ class FaultProxy:
             exchange.cancel()
         await asyncio.gather(*self._exchanges, return_exceptions=True)
         await self._runner.cleanup()
-        await self._session.close()
+        await self._upstream.aclose()
         self._reserved.close()
         if self._hook_errors and error is None:
             raise ExceptionGroup("a hook of the fault proxy failed", self._hook_errors)
@@ -207,20 +201,8 @@ class FaultProxy:
                 await asyncio.sleep(seconds)
             case _:
                 pass
-        headers = [(key, value) for key, value in incoming.headers.items() if key.lower() not in HOP_BY_HOP]
-        url = yarl.URL(self._upstream + incoming.raw_path, encoded=True)
-        try:
-            answer = await self._session.request(
-                incoming.method,
-                url,
-                headers=headers,
-                data=exchange.request.body or None,
-                allow_redirects=False,
-                skip_auto_headers=[hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.USER_AGENT, hdrs.CONTENT_TYPE],
-            )
-            if not exchange.request.is_watch:
-                await answer.read()
-        except aiohttp.ClientConnectionError:
+        answer = await self._upstream.answer(incoming, exchange.request)
+        if answer is None:
             # The API server itself is gone: the client meets a cut connection, as it would without a proxy.
             exchange.done = True
             return None
@@ -253,7 +235,7 @@ class FaultProxy:
                 pass
         if answer is None:
             return cut(incoming)
-        headers = [(key, value) for key, value in answer.headers.items() if key.lower() not in HOP_BY_HOP]
+        headers = end_to_end(answer.headers)
         if exchange.request.is_watch and answer.status == 200:
             return await self._stream(incoming, exchange, answer, headers)
         exchange.delivered = True

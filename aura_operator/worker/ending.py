@@ -106,7 +106,7 @@ async def _nothing_new(context: WorkerContext, task: TaskView, owned: OwnedTask)
 
 async def end(context: WorkerContext, task: TaskView, phase: Phase, reason: str, message: str) -> Ended:
     """Ends a task that this worker owns and doesn't run."""
-    log = structlog.get_logger().bind(task=f"{task.ref.namespace}/{task.ref.name}", epoch=task.epoch)
+    log = structlog.get_logger().bind(task=str(task.ref), epoch=task.epoch)
     try:
         # What was under way before may have landed: what counts is what is there.
         manifest = await get_retrying(context.store, task.ref, context.clock)
