@@ -14,9 +14,10 @@ class AutoResetEvent:
 
     async def wait(self, seconds: float | None) -> None:
         """Returns once it was set since the last call, or after `seconds` (None: waits without end)."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._event.wait()
-        except TimeoutError:
-            pass
+        if not self._event.is_set():
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._event.wait()
+            except TimeoutError:
+                pass
         self._event.clear()

@@ -122,7 +122,10 @@ class LiveTask:
         self.wake.set()
 
     def record(self, entry: Entry, objects: Objects = (), *, schema: int = 1) -> None:
-        """Adds an entry: the state has it at once, the store soon. `schema` is what its payload needs."""
+        """Adds an entry: the state has it at once, the store soon. `schema` is what its payload needs.
+
+        It rings no bell: the loop records by itself, and whoever performs work rings by ending.
+        """
         patient = found_again(self.state, entry)
         self.state = apply(self.state, entry)
         position = self.writer.record(
@@ -134,7 +137,6 @@ class LiveTask:
         if isinstance(entry, ModelAnswered):
             self._last_answer = position
         self._recorded_at = entry.at
-        self.wake.set()
 
     async def tool(self, name: str) -> ToolSpec | None:
         """A tool as its server lists it after the decision about it, None if it is gone. Raises ToolServerError."""
