@@ -50,7 +50,7 @@ class RawTask:
         line = "x" * STEP.line_bytes
         head = head_after("", line)
         first: StatusFields = {"run": "raw"}
-        taken = claim(task, OWNER, line=line, schema=1, head=head, now=time.time(), first=first)
+        taken = claim(task, OWNER, JournalDelta(lines=(line,), head=head), now=time.time(), first=first)
         await store.patch(taken.ref, taken.ops, subresource="status")
         ref = task_ref(namespace, name)
         return cls(

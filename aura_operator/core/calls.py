@@ -71,6 +71,8 @@ TRANSITIONS: dict[tuple[Stage, Cause], Stage] = {
     (Stage.PLANNED, Cause.OUTCOME_KNOWN): Stage.CLOSED,  # a read without intent, or a call that was not sent
     (Stage.CLEARED, Cause.OUTCOME_KNOWN): Stage.CLOSED,
     (Stage.STARTED, Cause.OUTCOME_KNOWN): Stage.CLOSED,
+    (Stage.STARTED, Cause.STALE): Stage.PLANNED,  # its intent went out with the claim, and was not acted on
+    (Stage.STARTED, Cause.STALE_TOO_OFTEN): Stage.CLOSED,
     (Stage.STARTED, Cause.ANSWER_LOST): Stage.IN_DOUBT,
     (Stage.STARTED, Cause.ANSWER_LOST_REPEATABLE): Stage.CLEARED,
     (Stage.CLEARED, Cause.REPETITION_NOT_SENT): Stage.IN_DOUBT,

@@ -31,7 +31,7 @@ def decide(state: TaskState, limits: Limits, now: float) -> Wanted:
     """All that is wanted of the task at `now` (Unix seconds)."""
     if state.finished is not None:
         return Wanted()
-    running = tuple(_tool(call) for call in state.open_calls if call.stage is Stage.STARTED)
+    running = begun(state)
     ending = _ending(state, limits, quantised(now))
     if ending is not None:
         if not running:
@@ -43,6 +43,11 @@ def decide(state: TaskState, limits: Limits, now: float) -> Wanted:
     if state.open_calls:
         return _next_of_calls(state, limits, now)
     return _next_turn(state, limits, now)
+
+
+def begun(state: TaskState) -> tuple[CallTool, ...]:
+    """The calls whose intent is in the journal, and whose outcome isn't: they run, whatever else is wanted."""
+    return tuple(_tool(call) for call in state.open_calls if call.stage is Stage.STARTED)
 
 
 def _ending(state: TaskState, limits: Limits, at: float) -> Finished | None:

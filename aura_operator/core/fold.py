@@ -189,6 +189,8 @@ def _decided(state: TaskState, entry: Decided) -> TaskState:
             f"task {state.task}: ask {entry.ask} of call {entry.call} was decided but never asked"
         )
     state = replace(state, recoveries=0)
+    if call.stage is Stage.STARTED:
+        state, call = _not_acted_on(state, call)
     match call.stage:
         case Stage.SETTLING:
             return _settled(state, call, entry)
@@ -197,6 +199,13 @@ def _decided(state: TaskState, entry: Decided) -> TaskState:
             return _closed(state, call, Cause.ANSWERED, Inline(text=text), is_error=is_error)
         case _:
             return _judged(state, call, call.requested, entry)
+
+
+def _not_acted_on(state: TaskState, call: CallState) -> tuple[TaskState, CallState]:
+    """An intent whose call its own owner has not sent; what was in doubt before it still is."""
+    attempts = call.attempts - 1
+    unresolved = state.unresolved if attempts else _without(state, call)
+    return replace(state, unresolved=unresolved), replace(call, attempts=attempts)
 
 
 def _judged(state: TaskState, call: CallState, requested: Requested, entry: Decided) -> TaskState:
@@ -243,6 +252,10 @@ def _call(state: TaskState, number: int) -> CallState:
     return call
 
 
+def _without(state: TaskState, call: CallState) -> tuple[Unresolved, ...]:
+    return tuple(effect for effect in state.unresolved if effect.call != call.plan.call)
+
+
 def _with(state: TaskState, call: CallState) -> dict[int, CallState]:
     return {**state.calls, call.plan.call: call}
 
@@ -262,7 +275,7 @@ def _closed(state: TaskState, call: CallState, cause: Cause, payload: Payload, *
         transcript = (*transcript, *(item for item in ordered if item is not None))
     unresolved = state.unresolved
     if unresolved and cause in RESOLVING:
-        unresolved = tuple(effect for effect in unresolved if effect.call != plan.call)
+        unresolved = _without(state, call)
     return replace(
         state,
         calls=calls,

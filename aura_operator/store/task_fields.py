@@ -146,9 +146,9 @@ def owner_of(fields: OwnerFields | None) -> Owner | None:
     return None if not fields else Owner(worker=fields["worker"], incarnation=fields["incarnation"])
 
 
-def first_journal(*, schema: int, head: str, line: str) -> JournalFields:
+def first_journal(*, schema: int, head: str, lines: Sequence[str]) -> JournalFields:
     """The journal of a task at its first claim."""
-    return {"schema": schema, "next": 1, "head": head, "entries": [line]}
+    return {"schema": schema, "next": len(lines), "head": head, "entries": list(lines)}
 
 
 def journal_of(fields: JournalFields | None) -> JournalView | None:

@@ -53,16 +53,14 @@ class JournalDelta:
 def claim(
     task: TaskView,
     owner: Owner,
+    delta: JournalDelta,
     *,
-    line: str,
-    schema: int,
-    head: str,
     now: float,
     first: StatusFields,
     fields: StatusFields | None = None,
 ) -> Write:
-    """Takes a Pending task. `line` is its `claimed` entry, `schema` what that needs, `first` what only the first claim
-    sets (run, revision)."""
+    """Takes a Pending task. `delta` begins with its `claimed` entry; `first` is what only the first claim sets (run,
+    revision)."""
     epoch = task.epoch + 1
     journal = task.journal
     ops = [
@@ -73,16 +71,10 @@ def claim(
         expect("/status/epoch", task.epoch),
     ]
     if journal is None:
-        began = first_journal(schema=schema, head=head, line=line)
+        began = first_journal(schema=delta.schema, head=delta.head, lines=delta.lines)
         ops += [expect("/status/journal", None), add("/status/journal", began), *puts(first)]
     else:
-        ops += [
-            expect("/status/journal/head", journal.head),
-            add("/status/journal/entries/-", line),
-            add("/status/journal/next", journal.next + 1),
-            add("/status/journal/head", head),
-            *_raised(journal.schema, schema),
-        ]
+        ops += [expect("/status/journal/head", journal.head), *_extended(journal.next, journal.schema, delta)]
     ops += [
         add("/status/phase", next_phase(Phase.PENDING, Move.CLAIM).value),
         add("/status/epoch", epoch),
@@ -95,7 +87,7 @@ def claim(
         status = manifest["status"]
         held = status["epoch"] == epoch and status.get("owner", {}).get("incarnation") == owner.incarnation
         # By the head too: this worker may have claimed it with an earlier write, and have gone on since.
-        return bool(held and status.get("journal", {}).get("head") == head)
+        return bool(held and status.get("journal", {}).get("head") == delta.head)
 
     return Write(name="claim", ref=task.ref, ops=tuple(ops), landed=landed)
 
@@ -193,11 +185,16 @@ def _owned(owned: OwnedTask) -> tuple[Op, ...]:
 def _grown(owned: OwnedTask, delta: JournalDelta) -> tuple[Op, ...]:
     if not delta.lines and delta.sealed is None:
         return ()
-    following = owned.next + len(delta.lines)
+    return _extended(owned.next, owned.schema, delta)
+
+
+def _extended(position: int, schema: int, delta: JournalDelta) -> tuple[Op, ...]:
+    """A journal of `position` entries, which needs `schema`, with the delta added."""
+    following = position + len(delta.lines)
     place = [
         add("/status/journal/next", following),
         add("/status/journal/head", delta.head),
-        *_raised(owned.schema, delta.schema),
+        *_raised(schema, delta.schema),
     ]
     if delta.sealed is None:
         return (*(add("/status/journal/entries/-", line) for line in delta.lines), *place)

@@ -96,7 +96,8 @@ def claim(task: TaskView, owner: Owner) -> Write:
     first: StatusFields = {"run": str(uuid.uuid4()), "startedAt": "2027-01-15T08:00:00Z", "agentRevision": "sre-1"}
     head = head_of([line], task.head)
     fields: StatusFields = {"summary": "claimed"}
-    return task_writes.claim(task, owner, line=line, schema=1, head=head, now=NOW, first=first, fields=fields)
+    delta = JournalDelta(lines=(line,), head=head)
+    return task_writes.claim(task, owner, delta, now=NOW, first=first, fields=fields)
 
 
 def owned(task: TaskView, owner: Owner) -> OwnedTask:

@@ -94,7 +94,7 @@ async def has_ended(live: LiveTask, wait: Await) -> bool:
 def note(live: LiveTask, wait: Await, manifest: Manifest) -> bool:
     """Takes the decision in, if there is one."""
     call, requested = _request_of(live, wait)
-    decision = _decision(live, call, requested, manifest)
+    decision = decision_on(live.task.ref.name, live.state.run, call, requested, manifest)
     if decision is None:
         return False
     live.decisions[call.plan.call, requested.ask] = decision
@@ -129,15 +129,15 @@ async def _announce(live: LiveTask, wait: Await, call: CallState, requested: Req
     await live.context.events.record(live.task.manifest, reason, note)
 
 
-def _decision(live: LiveTask, call: CallState, requested: Requested, manifest: Manifest) -> Decision | None:
+def decision_on(task: str, run: str, call: CallState, requested: Requested, manifest: Manifest) -> Decision | None:
     """How the approval ended, checked against what the journal asked for; None while it is open."""
     approval = approval_view(manifest)
     if approval.phase == PENDING:
         return None
     wrong = mismatch(
         Request(
-            task=live.task.ref.name,
-            run=live.state.run,
+            task=task,
+            run=run,
             call=call.plan.call,
             ask=requested.ask,
             kind=requested.kind,

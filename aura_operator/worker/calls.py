@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from aura_operator.agent.models import reply
 from aura_operator.agent.specs import ToolCall
-from aura_operator.core.calls import CallState
+from aura_operator.core.calls import CallState, Stage
 from aura_operator.core.commands import CallTool
 from aura_operator.core.digests import digest_of
 from aura_operator.core.entries import Decided, Intent, Outcome, Result, Verdict
 from aura_operator.core.instants import quantised
 from aura_operator.core.names import idempotency_key
 from aura_operator.core.plan import CallPlan
+from aura_operator.core.state import TaskState
 from aura_operator.core.transcript import ModelReply
 from aura_operator.errors import DamagedJournalError, ToolServerError
 from aura_operator.worker.live import LiveTask
@@ -26,9 +27,30 @@ class Stop:
     asked: bool = False
 
 
+@dataclass(slots=True, kw_only=True)
+class _Progress:
+    """How far this attempt has come. `begun`: its intent is in the journal, so it needs an outcome there too."""
+
+    begun: bool
+    sent: bool = False
+
+
 async def perform(live: LiveTask, command: CallTool, stop: Stop) -> None:
-    """Makes one call and records what came of it."""
+    """Makes one call and records what came of it. One whose intent went out with the claim has begun already."""
     call = live.state.call(command.call)
+    progress = _Progress(begun=call.stage is Stage.STARTED)
+    try:
+        await _perform(live, call, progress)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not progress.begun or not stop.asked or (task is not None and task.uncancel() > 0):
+            raise
+        outcome = Outcome.UNKNOWN if progress.sent else Outcome.NOT_SENT
+        text = f"{call.plan.tool} was asked to stop because the task ends"
+        _record(live, call.plan, outcome, text, started=None)
+
+
+async def _perform(live: LiveTask, call: CallState, progress: _Progress) -> None:
     try:
         tools = await live.runtime.tools()
         spec = tools.get(call.plan.tool)
@@ -42,41 +64,35 @@ async def perform(live: LiveTask, command: CallTool, stop: Stop) -> None:
         live.record(_stale(live, call, spec.schema_digest if spec is not None else ""))
         return
     arguments = arguments_of(live, call.plan)
-    key = idempotency_key(live.state.run, call.plan.call, call.plan.digest)
-    started = quantised(live.now())
-    if call.plan.needs_intent:
-        live.record(Intent(at=started, call=call.plan.call, key=key, ask=call.permitted_ask))
-    await _send(live, call, arguments, key, started, stop)
+    intent = intent_of(live.state, call, live.now())
+    if call.plan.needs_intent and not progress.begun:
+        live.record(intent)
+        progress.begun = True
+    await _send(live, call.plan, arguments, intent, progress)
 
 
-async def _send(live: LiveTask, call: CallState, arguments: str, key: str, started: float, stop: Stop) -> None:
-    plan = call.plan
+def intent_of(state: TaskState, call: CallState, now: float) -> Intent:
+    """What is in the journal before a call with an effect begins."""
+    key = idempotency_key(state.run, call.plan.call, call.plan.digest)
+    return Intent(at=quantised(now), call=call.plan.call, key=key, ask=call.permitted_ask)
+
+
+async def _send(live: LiveTask, plan: CallPlan, arguments: str, intent: Intent, progress: _Progress) -> None:
+    async def before_send() -> None:
+        await live.authorise()
+        progress.sent = True
+
     made = ToolCall(
         tool=plan.tool,
         arguments=arguments,
-        meta=live.meta(key),
+        meta=live.meta(intent.key),
         timeout_seconds=plan.timeout_seconds,
         limit_bytes=live.runtime.spec.limits.tool_result_bytes,
     )
-    sent = False
-
-    async def before_send() -> None:
-        nonlocal sent
-        await live.authorise()
-        sent = True
-
-    try:
-        if plan.needs_intent:
-            await live.writer.barrier()
-        done = await live.runtime.toolbox.call(made, before_send)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if not stop.asked or (task is not None and task.uncancel() > 0):
-            raise
-        outcome = Outcome.UNKNOWN if sent else Outcome.NOT_SENT
-        _record(live, plan, outcome, f"{plan.tool} was asked to stop because the task ends", started=started)
-        return
-    _record(live, plan, done.status, done.text, started=started)
+    if plan.needs_intent:
+        await live.writer.barrier()
+    done = await live.runtime.toolbox.call(made, before_send)
+    _record(live, plan, done.status, done.text, started=intent.at)
 
 
 def _record(live: LiveTask, plan: CallPlan, outcome: Outcome, text: str, *, started: float | None) -> None:

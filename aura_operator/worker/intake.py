@@ -10,24 +10,22 @@ from contextlib import AsyncExitStack
 
 import structlog
 
-from aura_operator.core.codec import decode
 from aura_operator.core.decide import DEADLINE_PASSED
-from aura_operator.core.fold import fold
+from aura_operator.core.entries import Claimed
 from aura_operator.core.instants import from_text
 from aura_operator.core.lifecycle import Desired, Phase
-from aura_operator.core.state import initial
 from aura_operator.errors import AuraError, ConfigurationError, NotFoundError, RefusedError, StoreError
-from aura_operator.store.journal_reads import lines_of, read_journal
 from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import CANNOT_RUN_NOW
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker.candidates import ends_only
-from aura_operator.worker.claiming import ahead_seconds, claimed
+from aura_operator.worker.claiming import claim_entry, claimed
+from aura_operator.worker.clocks import clock_lead_seconds
 from aura_operator.worker.ending import Ended, end, fail, hand_back
 from aura_operator.worker.interruption import Interrupted, Interruption, Reason
-from aura_operator.worker.live import LiveTask, WorkerContext
-from aura_operator.worker.look_ahead import Ahead
-from aura_operator.worker.payloads import Payloads
+from aura_operator.worker.live import Ahead, LiveTask, WorkerContext
+from aura_operator.worker.opening import Look, look, woken_by_people
+from aura_operator.worker.recall import Recalled, recall
 from aura_operator.worker.revision import pin
 from aura_operator.worker.runner import Runner
 from aura_operator.worker.runtime import AgentRuntime, RuntimeSource
@@ -73,28 +71,48 @@ class Intake:
 
     async def run(self) -> Ended:
         """Goes as far as it goes. Raises AuraError where nothing was claimed, and could be some other time."""
-        try:
-            async with self._interruption.heard():
-                revision, missing = await self._revision()
-        except Interrupted:
-            return Ended.NOT_CLAIMED
-        if missing is not None and self._agent_may_come():
-            return Ended.NOT_YET
-        mine, ahead = await claimed(self._context, self._runtimes, self.task, revision)
-        if mine is None:
-            return Ended.NOT_CLAIMED
-        self.epoch = mine.epoch
-        # From here on the task is this worker's: whatever fails, it isn't claimed as if it had never been.
-        try:
-            return await self._with(mine, revision, ahead, missing)
-        except AuraError as error:
-            return self._dropped(error)
-        except Exception as error:
-            log.error("a fault of this operator; please report it", task=str(self.task.ref), exc_info=error)
+        async with AsyncExitStack() as held:
             try:
-                return await fail(self._context, mine, error)
-            except AuraError as refused:
-                return self._dropped(refused)
+                async with self._interruption.heard():
+                    revision, missing = await self._revision()
+                    if missing is not None and self._agent_may_come():
+                        return Ended.NOT_YET
+                    entry = claim_entry(self._context, self.task, revision)
+                    runtime, seen = await self._look(entry, held)
+            except Interrupted:
+                return Ended.NOT_CLAIMED
+            mine = await claimed(self._context, self.task, entry, seen.opening)
+            if mine is None:
+                return Ended.NOT_CLAIMED
+            self.epoch = mine.epoch
+            # From here on the task is this worker's: whatever fails, it isn't claimed as if it had never been.
+            try:
+                if runtime is not None and seen.opening is not None:
+                    return await self._run(self._live(mine, seen.opening.recalled, runtime, seen.ahead))
+                return await self._with(mine, revision, seen.ahead, missing, held)
+            except AuraError as error:
+                return self._dropped(error)
+            except Exception as error:
+                log.error("a fault of this operator; please report it", task=str(self.task.ref), exc_info=error)
+                try:
+                    return await fail(self._context, mine, error)
+                except AuraError as refused:
+                    return self._dropped(refused)
+
+    async def _look(self, entry: Claimed, held: AsyncExitStack) -> tuple[AgentRuntime | None, Look]:
+        """What a task that people have woken goes on with, and what that runs with."""
+        task = self.task
+        if not task.revision or not woken_by_people(task) or ends_only(task, self._context.clock.now()):
+            return None, Look()
+        if _unsupported(task) is not None:
+            return None, Look()
+        try:
+            runtime = await held.enter_async_context(self._runtimes.use(task.ref.namespace, task.revision))
+        except AuraError:
+            return None, Look()  # it is met again after the claim, and told there
+        if runtime.spec.unsupported() is not None:
+            return None, Look()
+        return runtime, await look(self._context, runtime, task, entry)
 
     def _dropped(self, error: AuraError) -> Ended:
         log.warning("given up, since nothing can be written", task=str(self.task.ref), error=str(error))
@@ -115,7 +133,14 @@ class Intake:
         age = self._context.clock.now() - from_text(self.task.manifest["metadata"]["creationTimestamp"])
         return age < AGENT_GRACE_SECONDS
 
-    async def _with(self, mine: TaskView, revision: str, ahead: Ahead, missing: ConfigurationError | None) -> Ended:
+    async def _with(
+        self,
+        mine: TaskView,
+        revision: str,
+        ahead: Ahead,
+        missing: ConfigurationError | None,
+        held: AsyncExitStack,
+    ) -> Ended:
         """What is done with a task in this worker's hands."""
         context = self._context
         if self.task.desired is Desired.CANCEL:
@@ -125,42 +150,39 @@ class Intake:
         problem = missing or _unsupported(mine)
         if problem is not None:
             return await fail(context, mine, problem)
-        async with AsyncExitStack() as held:
-            try:
-                async with self._interruption.heard():
-                    runtime = await held.enter_async_context(self._runtimes.use(mine.ref.namespace, revision))
-                    live = await self._recalled(mine, runtime, ahead)
-            except Interrupted as interrupted:
-                if interrupted.reason is Reason.CANCEL:
-                    return await self._cancelled(mine)
-                return await hand_back(context, mine, "handed over; wants a worker")
-            except (StoreError, RefusedError) as error:
-                # It may pass, and is no fault of the task's: it waits, without a slot.
-                ended = await hand_back(context, mine, f"{CANNOT_RUN_NOW}{error}")
-                return Ended.DEFERRED if ended is Ended.RELEASED else ended
-            except AuraError as error:
-                return await fail(context, mine, error)
-            self._runner = Runner(live)
-            if self._newest is not None:
-                self._runner.seen(self._newest)
-            return await self._runner.run()
+        try:
+            async with self._interruption.heard():
+                runtime = await held.enter_async_context(self._runtimes.use(mine.ref.namespace, revision))
+                lacking = runtime.spec.unsupported()
+                if lacking is not None:
+                    raise ConfigurationError(lacking, reason="Unsupported")
+                live = self._live(mine, await recall(context.store, context.clock, mine), runtime, ahead)
+        except Interrupted as interrupted:
+            if interrupted.reason is Reason.CANCEL:
+                return await self._cancelled(mine)
+            return await hand_back(context, mine, "handed over; wants a worker")
+        except (StoreError, RefusedError) as error:
+            # It may pass, and is no fault of the task's: it waits, without a slot.
+            ended = await hand_back(context, mine, f"{CANNOT_RUN_NOW}{error}")
+            return Ended.DEFERRED if ended is Ended.RELEASED else ended
+        except AuraError as error:
+            return await fail(context, mine, error)
+        return await self._run(live)
+
+    def _live(self, mine: TaskView, recalled: Recalled, runtime: AgentRuntime, ahead: Ahead) -> LiveTask:
+        seconds = clock_lead_seconds(self.task, self._context.clock.now())
+        return LiveTask(self._context, mine, recalled, runtime, ahead, clock_lead_seconds=seconds)
+
+    async def _run(self, live: LiveTask) -> Ended:
+        self._runner = Runner(live)
+        if self._newest is not None:
+            self._runner.seen(self._newest)
+        if self._interruption.asked is Reason.DRAIN:
+            self._runner.drain()
+        return await self._runner.run()
 
     async def _cancelled(self, mine: TaskView) -> Ended:
         return await end(self._context, mine, Phase.CANCELLED, "Cancelled", "cancelled as desired")
-
-    async def _recalled(self, mine: TaskView, runtime: AgentRuntime, ahead: Ahead) -> LiveTask:
-        """The task as its journal tells it. Raises DamagedJournalError, NewerJournalError."""
-        lacking = runtime.spec.unsupported()
-        if lacking is not None:
-            raise ConfigurationError(lacking, reason="Unsupported")
-        context = self._context
-        seconds = ahead_seconds(self.task, context.clock.now())
-        segments, inline = await read_journal(context.store, mine, context.clock)
-        entries = (decode(line) for line in lines_of(segments, inline))
-        state = fold(initial(task=mine.ref.name, run=mine.run, user_input=mine.user_input), entries)
-        payloads = Payloads(mine.manifest)
-        await payloads.load(context.store, state.items, context.clock)
-        return LiveTask(context, mine, state, segments, payloads, runtime, ahead, ahead_seconds=seconds)
 
 
 def _unsupported(task: TaskView) -> ConfigurationError | None:

@@ -30,6 +30,10 @@ class Interruption:
         self._reason: Reason | None = None
         self._block: asyncio.Timeout | None = None
 
+    @property
+    def asked(self) -> Reason | None:
+        return self._reason
+
     def ask(self, reason: Reason) -> None:
         """The first reason counts."""
         if self._reason is not None:

@@ -5,7 +5,7 @@ commands; runner.py decides what they do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -20,19 +20,16 @@ from aura_operator.core.entries import Entry, ModelAnswered
 from aura_operator.core.fold import apply
 from aura_operator.core.ownership import Owner
 from aura_operator.core.recovery import found_again
-from aura_operator.core.state import TaskState
 from aura_operator.errors import FencedError, UnreadableObjectError
 from aura_operator.store.commit import describe, get_retrying
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.interface import Store
-from aura_operator.store.journal_reads import SealedSegment
 from aura_operator.store.resources import Manifest
 from aura_operator.store.task_writes import OwnedTask
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker import reporting
 from aura_operator.worker.lease import WorkerLease
-from aura_operator.worker.look_ahead import Ahead
-from aura_operator.worker.payloads import Payloads
+from aura_operator.worker.recall import Recalled
 from aura_operator.worker.runtime import AgentRuntime
 from aura_operator.worker.writer import LINGER_SECONDS, JournalWriter, Objects
 
@@ -40,7 +37,7 @@ FOUND_AGAIN_LINGER_SECONDS = 1.0
 """How long an entry that would be found again waits for one that is written anyway."""
 
 SETTLED_WITHIN_SECONDS = 1.0  # of a claim: the controller settles an approval and wakes its task side by side
-LISTED_SECONDS = 1.0  # how long a tool that was listed beside the claim is as good as listed now
+LISTED_SECONDS = 1.0  # how long a tool that was listed before the claim is as good as listed now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +51,16 @@ class WorkerContext:
     events: EventRecorder
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """What was read before the claim. `approvals` by name. `tools`: those that the approvals are about, as their
+    servers listed them after the task was woken; None for one that is gone. `listed_at` is when that was begun."""
+
+    approvals: Mapping[str, Manifest] = field(default_factory=dict)
+    tools: Mapping[str, ToolSpec | None] = field(default_factory=dict)
+    listed_at: float = 0.0
+
+
 class LiveTask:
     """The live counterpart of a journal."""
 
@@ -61,21 +68,19 @@ class LiveTask:
         self,
         context: WorkerContext,
         task: TaskView,
-        state: TaskState,
-        segments: list[SealedSegment],
-        payloads: Payloads,
+        recalled: Recalled,
         runtime: AgentRuntime,
         ahead: Ahead,
         *,
-        ahead_seconds: float = 0.0,
+        clock_lead_seconds: float = 0.0,
     ) -> None:
         self.context = context
-        self._ahead_seconds = ahead_seconds
+        self._clock_lead_seconds = clock_lead_seconds
         self.task = task
-        self.state = state
-        self.payloads = payloads
+        self.state = recalled.state
+        self.payloads = recalled.payloads
         self.runtime = runtime
-        self.conversation = Conversation(runtime.spec.system_prompt, payloads.text)
+        self.conversation = Conversation(runtime.spec.system_prompt, self.payloads.text)
         self.approvals = dict(ahead.approvals)  # as they were at the claim; each is looked at once
         self._listed, self._listed_at = dict(ahead.tools), ahead.listed_at
         self.asked: set[str] = set()  # approvals that are known to be there
@@ -94,7 +99,7 @@ class LiveTask:
             context.clock,
             task.manifest,
             owned_task(task, context.owner),
-            segments=segments,
+            segments=recalled.segments,
             fields=lambda: reporting.running(self.state, self._recorded_at),
             answered=self.seen,
         )
@@ -102,7 +107,7 @@ class LiveTask:
     def now(self) -> float:
         """Unix seconds by the clock that counts: the controller's, where it has found a timer due before this worker's
         own clock does. Else a worker whose clock is behind would park again at once, and be woken again at once."""
-        return self.context.clock.now() + self._ahead_seconds
+        return self.context.clock.now() + self._clock_lead_seconds
 
     def about_to_be_settled(self, approval: str) -> bool:
         """Whether the task was woken for this approval, and the write that settles it may still be on its way."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from aura_operator.core.absorb import absorb
-from aura_operator.core.commands import Await, Wanted
-from aura_operator.core.decide import decide
+from aura_operator.core.commands import Await, Wanted, Work
+from aura_operator.core.decide import begun, decide
 from aura_operator.core.entries import Control, Finished
 from aura_operator.errors import AuraError, FencedError, NotFoundError, first_cause
 from aura_operator.store.resources import Manifest
@@ -89,6 +89,10 @@ class Runner:
 
     async def _loop(self, group: asyncio.TaskGroup) -> Ended:
         live = self._live
+        opened = begun(live.state)
+        if opened:  # with the claim; each takes its first step, and has an outcome from then on
+            self._start_work(opened, group)
+            await asyncio.sleep(0)
         while True:
             while entries := absorb(live.state, live.world()):
                 for entry in entries:
@@ -115,16 +119,19 @@ class Runner:
             await live.wake.wait(self._until_next(wanted.waits))
 
     def _start(self, wanted: Wanted, group: asyncio.TaskGroup) -> None:
-        for work in wanted.work:
+        self._start_work(wanted.work, group)
+        for wait in wanted.waits:
+            if wait.kind.of_people and wait.id not in self._asking:
+                asking = _Running(task=group.create_task(approval_requests.perform(self._live, wait), name=wait.id))
+                self._keep(wait.id, asking, self._asking)
+
+    def _start_work(self, wanted: Sequence[Work], group: asyncio.TaskGroup) -> None:
+        for work in wanted:
             if work.id not in self._work:
                 stop = Stop()
                 task = group.create_task(performing.perform(self._live, work, stop), name=work.id)
                 running = _Running(task=task, keeps_outcome=work.keeps_outcome, stop=stop)
                 self._keep(work.id, running, self._work)
-        for wait in wanted.waits:
-            if wait.kind.of_people and wait.id not in self._asking:
-                asking = _Running(task=group.create_task(approval_requests.perform(self._live, wait), name=wait.id))
-                self._keep(wait.id, asking, self._asking)
 
     def _keep(self, name: str, running: _Running, among: dict[str, _Running]) -> None:
         among[name] = running

@@ -17,11 +17,10 @@ from aura_operator.store.task_repairs import orphan
 from aura_operator.store.view import TaskView, task_ref
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Call, Predicate, Refuse, Slow
-from aura_operator.worker.claiming import claimed
+from aura_operator.worker.claiming import claim_entry, claimed
 from aura_operator.worker.lease import WorkerLease
 from aura_operator.worker.live import WorkerContext
 from aura_operator.worker.revision import pin
-from aura_operator.worker.runtime_pool import RuntimePool
 from tests.worker.world import HOME, NAMESPACE, ONE, Life, World, one_worker
 
 TWO = task_ref(NAMESPACE, "two")
@@ -51,8 +50,7 @@ async def claimed_by(world: World, owner: Owner, task: TaskView) -> None:
     events = EventRecorder(world.memory, world.clock, component="worker", instance=owner.worker)
     context = WorkerContext(store=world.memory, clock=world.clock, lease=lease, owner=owner, events=events)
     revision = await pin(world.memory, task.ref.namespace, task.agent, world.clock)
-    mine, _ = await claimed(context, RuntimePool(world.memory, world.clock), task, revision)
-    assert mine is not None
+    assert await claimed(context, task, claim_entry(context, task, revision)) is not None
 
 
 async def taken_away(world: World, ref: Ref = ONE) -> None:

@@ -16,7 +16,7 @@ from aura_operator.errors import ContentRejectedError
 from aura_operator.store.interface import add
 from aura_operator.store.journal_reads import read_journal
 from aura_operator.store.resources import APPROVALS, EVENTS, TASKS
-from aura_operator.store.task_writes import claim
+from aura_operator.store.task_writes import JournalDelta, claim
 from aura_operator.store.view import task_ref
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Call, Refuse
@@ -75,7 +75,8 @@ async def test_a_hand_back_that_is_refused_for_its_content_ends_no_worker() -> N
         line = encode(Claimed(at=1.0, epoch=1, worker=owner.worker, incarnation=owner.incarnation, revision=""))
         found = await world.task(TWO)
         head = head_after(found.head, line)
-        write = claim(found, owner, line=line, schema=1, head=head, now=world.clock.now(), first={"run": "r"})
+        delta = JournalDelta(lines=(line,), head=head)
+        write = claim(found, owner, delta, now=world.clock.now(), first={"run": "r"})
         await world.memory.patch(TWO, write.ops, subresource="status")
         await world.clock.sleep(60)
         assert life.worker.not_ready() is None, "it works on"

@@ -10,7 +10,7 @@ from aura_operator.core.absorb import SteeringText
 from aura_operator.core.lifecycle import Desired, WaitKind
 from aura_operator.store.task_fields import Wait
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.worker.claiming import ahead_seconds
+from aura_operator.worker.clocks import clock_lead_seconds
 
 NOW = 1000.0
 MANIFEST = {
@@ -37,5 +37,5 @@ def woken(**fields: object) -> TaskView:
     ],
 )
 def test_the_controllers_clock_counts_for_timers_that_it_fired(task: TaskView, seconds: float) -> None:
-    assert ahead_seconds(task, NOW) == seconds
-    assert ahead_seconds(task, NOW + 10) == 0.0
+    assert clock_lead_seconds(task, NOW) == seconds
+    assert clock_lead_seconds(task, NOW + 10) == 0.0
