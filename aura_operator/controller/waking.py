@@ -20,7 +20,7 @@ from aura_operator.store.interface import Store
 from aura_operator.store.resources import APPROVALS, TASKS, Ref
 from aura_operator.store.task_fields import ConditionFields, StatusFields, Wait
 from aura_operator.store.task_repairs import Awaiting, fire
-from aura_operator.store.view import TaskView, task_ref, task_view
+from aura_operator.store.view import TaskView, task_ref
 
 log = structlog.get_logger()
 
@@ -131,18 +131,9 @@ class WakingByApproval:
         ref = task_ref(seen.ref.namespace, seen.request.task)
         wake = WakeUp(name=seen.ref.name, why=f"woken: {seen.ref.name} is {verdict}")
         parked = self._parked.get(ref)
-        if (
-            parked is not None
-            and parked.run == seen.request.run
-            and await _fire(self._store, self._clock, parked, parked.conditions, wake)
-        ):
-            return None
-        try:  # what is known of it is out of date, or it was never seen
-            task = task_view(await get_retrying(self._store, ref, self._clock))
-        except NotFoundError:
-            return None
-        if task.run == seen.request.run:
-            await _fire(self._store, self._clock, task, task.conditions, wake)
+        if parked is not None and parked.run == seen.request.run:
+            await _fire(self._store, self._clock, parked, parked.conditions, wake)
+        # Else it isn't parked as far as is known: once it is seen to be, Waking looks at all that it waits for.
         return None
 
 
