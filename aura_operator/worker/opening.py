@@ -24,10 +24,10 @@ from aura_operator.core.lifecycle import Desired
 from aura_operator.core.names import approval_name
 from aura_operator.core.state import TaskState
 from aura_operator.errors import AuraError, StoreError
-from aura_operator.store.approvals import approval_ref, approval_view
+from aura_operator.store.approvals import PENDING, approval_ref, approval_view
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView
-from aura_operator.worker.approval_requests import decision_on
+from aura_operator.worker.approval_requests import SETTLING_SECONDS, decision_on
 from aura_operator.worker.calls import intent_of
 from aura_operator.worker.clocks import clock_lead_seconds
 from aura_operator.worker.live import Ahead, WorkerContext
@@ -74,12 +74,12 @@ async def look(context: WorkerContext, runtime: AgentRuntime, task: TaskView, cl
         async with asyncio.timeout(LOOK_SECONDS):
             recalled = await recall(context.store, context.clock, task)
             state = apply(recalled.state, claim)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_read_approvals(context, task, found.approvals))
-                group.create_task(_list_tools(runtime, task, state, found.tools))
+            await _list_tools(runtime, task, state, found.tools)
+            # Last: the controller settles an approval while the task wakes.
+            await _read_approvals(context, task, found.approvals)
             found.opening = _opening(context, runtime, task, state, found, recalled)
-    except* (AuraError, TimeoutError, ValueError, KeyError) as group_error:  # also an object of a newer version
-        log.debug("not all was read before the claim", task=str(task.ref), error=repr(group_error.exceptions[0]))
+    except (AuraError, TimeoutError, ValueError, KeyError) as error:  # also an object of a newer version
+        log.debug("not all was read before the claim", task=str(task.ref), error=repr(error))
     return found
 
 
@@ -87,6 +87,9 @@ async def _read_approvals(context: WorkerContext, task: TaskView, found: dict[st
     async def read(name: str) -> None:
         try:
             found[name] = await context.store.get(approval_ref(task.ref.namespace, name))
+            while name in task.fired and approval_view(found[name]).phase == PENDING:
+                await context.clock.sleep(SETTLING_SECONDS)
+                found[name] = await context.store.get(approval_ref(task.ref.namespace, name))
         except StoreError as error:
             log.debug("approval not read before the claim", approval=name, error=str(error))
 
