@@ -48,7 +48,7 @@ async def claimed(
         first["agentRevision"] = entry.revision
     fields = reporting.claimed(task.manifest, now)
     if opening is not None:
-        fields = {**fields, **reporting.running(opening.recalled.state, opening.entries[-1].at)}
+        fields.update(reporting.running(opening.recalled.state, opening.entries[-1].at))
     delta = _delta(task, entry, opening)
     write = claim(task, context.owner, delta, now=now, first=first, fields=fields)
     try:

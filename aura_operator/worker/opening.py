@@ -147,12 +147,12 @@ def _opening(
 def _decisions(task: TaskView, state: TaskState, approvals: Mapping[str, Manifest]) -> dict[tuple[int, int], Decision]:
     decisions = {}
     for call in state.open_calls:
-        manifest = approvals.get(_name_of(task, call) or "")
-        if call.requested is None or manifest is None or approval_view(manifest).request.run != state.run:
+        requested, manifest = call.requested, approvals.get(_name_of(task, call) or "")
+        if requested is None or manifest is None or approval_view(manifest).request.run != state.run:
             continue
-        decision = decision_on(task.ref.name, state.run, call, call.requested, manifest)
+        decision = decision_on(task.ref.name, state.run, call, requested, manifest)
         if decision is not None:
-            decisions[call.plan.call, call.requested.ask] = decision
+            decisions[call.plan.call, requested.ask] = decision
     return decisions
 
 

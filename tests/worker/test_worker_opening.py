@@ -10,7 +10,7 @@ import pytest
 
 from aura_operator.core.entries import Claimed, Decided, Entry, Intent
 from aura_operator.core.lifecycle import Phase
-from aura_operator.errors import AuraError, OutcomeUnknownError, ToolServerError
+from aura_operator.errors import OutcomeUnknownError, StoreError, ToolServerError
 from aura_operator.store.approvals import approval_ref
 from aura_operator.store.interface import add
 from aura_operator.store.journal_reads import read_entries
@@ -85,7 +85,7 @@ async def test_a_denied_call_is_not_begun() -> None:
 
 @pytest.mark.parametrize("error", [OutcomeUnknownError("cut"), None], ids=["cut", "slow"])
 @virtual_time
-async def test_an_approval_that_can_not_be_read_before_the_claim_is_read_after_it(error: AuraError | None) -> None:
+async def test_an_approval_that_can_not_be_read_before_the_claim_is_read_after_it(error: StoreError | None) -> None:
     async with waiting_for("s__approved") as (world, life):
         approval = f"before get {APPROVALS.plural}/one"
         if error is None:
