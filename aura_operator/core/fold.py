@@ -184,7 +184,8 @@ def _requested(state: TaskState, entry: Requested) -> TaskState:
 
 def _decided(state: TaskState, entry: Decided) -> TaskState:
     call = _call(state, entry.call)
-    if call.requested is None or call.requested.ask != entry.ask:
+    requested = call.requested
+    if requested is None or requested.ask != entry.ask:
         raise DamagedJournalError(
             f"task {state.task}: ask {entry.ask} of call {entry.call} was decided but never asked"
         )
@@ -198,7 +199,7 @@ def _decided(state: TaskState, entry: Decided) -> TaskState:
             text, is_error = wording.replied(entry)
             return _closed(state, call, Cause.ANSWERED, Inline(text=text), is_error=is_error)
         case _:
-            return _judged(state, call, call.requested, entry)
+            return _judged(state, call, requested, entry)
 
 
 def _not_acted_on(state: TaskState, call: CallState) -> tuple[TaskState, CallState]:
