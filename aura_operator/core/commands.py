@@ -6,6 +6,8 @@ Work and waits have a stable `id`: the same want has the same id before and afte
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, assert_never
 
 from aura_operator.core.entries import Entry, Finished
 from aura_operator.core.lifecycle import WaitKind
@@ -15,9 +17,10 @@ from aura_operator.core.lifecycle import WaitKind
 class CallModel:
     """Make the next model request. Outcome: ModelAnswered or ModelFailed."""
 
+    keeps_outcome: ClassVar[bool] = False
+
     turn: int
     attempt: int
-    keeps_outcome: bool = False
 
     @property
     def id(self) -> str:
@@ -44,18 +47,47 @@ class CallTool:
 Work = CallModel | CallTool
 
 
+class WaitReason(Enum):
+    """Why a task waits, as its condition `Parked` says it."""
+
+    APPROVAL_REQUIRED = "ApprovalRequired"
+    IN_DOUBT = "InDoubt"
+    QUESTION_ASKED = "QuestionAsked"
+    PAUSED = "Paused"
+    SLEEPING = "Sleeping"
+    RETRY_LATER = "RetryLater"
+    MODEL_RETRY = "ModelRetry"
+
+    @property
+    def kind(self) -> WaitKind:
+        """What it waits for then."""
+        match self:
+            case WaitReason.APPROVAL_REQUIRED | WaitReason.IN_DOUBT:
+                return WaitKind.APPROVAL
+            case WaitReason.QUESTION_ASKED:
+                return WaitKind.QUESTION
+            case WaitReason.PAUSED:
+                return WaitKind.PAUSE
+            case WaitReason.SLEEPING | WaitReason.RETRY_LATER | WaitReason.MODEL_RETRY:
+                return WaitKind.TIMER
+        assert_never(self)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Await:
     """Wait for something outside; absorb.py says when it came. The task may park on it until `until` (Unix seconds).
 
-    `reason` is why, as the condition `Parked` says it (a CamelCase word); `call` is the call that it is about.
+    Only a pause has no end. `call` is the call that it is about.
     """
 
-    kind: WaitKind
+    reason: WaitReason
     name: str
     until: float | None
-    reason: str
     call: int | None = None
+
+    @property
+    def kind(self) -> WaitKind:
+        return self.reason.kind
 
     @property
     def id(self) -> str:

@@ -8,23 +8,22 @@ from __future__ import annotations
 from typing import assert_never
 
 from aura_operator.core.calls import CallState, Stage
-from aura_operator.core.commands import Await, CallModel, CallTool, Wanted
+from aura_operator.core.commands import Await, CallModel, CallTool, WaitReason, Wanted
 from aura_operator.core.effects import OnInDoubt
 from aura_operator.core.entries import Control, Finished, Requested, RequestKind, ToldInDoubt
 from aura_operator.core.instants import quantised, to_second_text
-from aura_operator.core.lifecycle import Phase, WaitKind
+from aura_operator.core.lifecycle import Phase
 from aura_operator.core.limits import Limits
 from aura_operator.core.names import PAUSE, approval_name, model_timer, settle_timer, sleep_timer
 from aura_operator.core.state import TaskState
 
 DEADLINE_PASSED = "the task's activeDeadlineSeconds passed (waiting counts too)"
 
-WAIT_REASONS = {
-    RequestKind.TOOL_CALL: "ApprovalRequired",
-    RequestKind.IN_DOUBT: "InDoubt",
-    RequestKind.QUESTION: "QuestionAsked",
+_OF_PEOPLE = {
+    RequestKind.TOOL_CALL: WaitReason.APPROVAL_REQUIRED,
+    RequestKind.IN_DOUBT: WaitReason.IN_DOUBT,
+    RequestKind.QUESTION: WaitReason.QUESTION_ASKED,
 }
-"""Why a task waits for a person, as its condition says it."""
 
 
 def decide(state: TaskState, limits: Limits, now: float) -> Wanted:
@@ -39,7 +38,7 @@ def decide(state: TaskState, limits: Limits, now: float) -> Wanted:
         # Cancel and expiry ask running calls to stop; any other end lets them come to theirs.
         return Wanted() if state.control in (Control.CANCEL, Control.EXPIRED) else Wanted(work=running)
     if state.control is Control.PAUSE:
-        return Wanted(work=running, waits=(Await(kind=WaitKind.PAUSE, name=PAUSE, until=None, reason="Paused"),))
+        return Wanted(work=running, waits=(Await(reason=WaitReason.PAUSED, name=PAUSE, until=None),))
     if state.open_calls:
         return _next_of_calls(state, limits, now)
     return _next_turn(state, limits, now)
@@ -105,8 +104,7 @@ def _next_of(
 ) -> Requested | ToldInDoubt | CallTool | Await:
     plan, number = call.plan, call.plan.call
     if call.due_at is not None:
-        name = sleep_timer(number)
-        return Await(kind=WaitKind.TIMER, name=name, until=call.due_at, reason="Sleeping", call=number)
+        return Await(reason=WaitReason.SLEEPING, name=sleep_timer(number), until=call.due_at, call=number)
     match call.stage:
         case Stage.PLANNED if plan.question:
             return _ask(call, RequestKind.QUESTION, limits, now)
@@ -114,7 +112,7 @@ def _next_of(
             return _ask(call, RequestKind.TOOL_CALL, limits, now)
         case Stage.CLEARED if call.not_before is not None and call.not_before > now:
             name = settle_timer(number)
-            return Await(kind=WaitKind.TIMER, name=name, until=call.not_before, reason="RetryLater", call=number)
+            return Await(reason=WaitReason.RETRY_LATER, name=name, until=call.not_before, call=number)
         case Stage.PLANNED | Stage.CLEARED | Stage.STARTED:
             return _tool(call)
         case Stage.REQUESTED | Stage.SETTLING | Stage.QUESTIONED:
@@ -122,10 +120,9 @@ def _next_of(
             if asked is None:
                 raise ValueError(f"call {number} is {call.stage.value}, and nobody was asked")
             return Await(
-                kind=WaitKind.QUESTION if asked.kind is RequestKind.QUESTION else WaitKind.APPROVAL,
+                reason=_OF_PEOPLE[asked.kind],
                 name=approval_name(state.task, number, asked.ask),
                 until=asked.expires_at,
-                reason=WAIT_REASONS[asked.kind],
                 call=number,
             )
         case Stage.IN_DOUBT if plan.on_in_doubt is OnInDoubt.TELL_MODEL:
@@ -168,6 +165,6 @@ def _next_turn(state: TaskState, limits: Limits, now: float) -> Wanted:
         return Wanted(ending=_failed(at, trouble.reason, f"{trouble.message} ({trouble.failures} attempts)"))
     if trouble.retry_at > now:
         name = model_timer(state.turns + 1, trouble.failures)
-        wait = Await(kind=WaitKind.TIMER, name=name, until=trouble.retry_at, reason="ModelRetry")
+        wait = Await(reason=WaitReason.MODEL_RETRY, name=name, until=trouble.retry_at)
         return Wanted(waits=(wait,))
     return Wanted(work=(CallModel(turn=state.turns + 1, attempt=trouble.failures + 1),))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from aura_operator.core.calls import Stage
-from aura_operator.core.commands import Await
+from aura_operator.core.calls import CallState, Stage
+from aura_operator.core.commands import Await, WaitReason
 from aura_operator.core.entries import Finished, RequestKind
 from aura_operator.core.instants import to_second_text
 from aura_operator.core.lifecycle import Phase
@@ -46,7 +46,7 @@ def parked(state: TaskState, waits: Sequence[Await], *, task: Manifest, deciders
     """The fields of a task that parks."""
     wait = _foremost(waits)
     told = _WORDS[wait.reason](state, wait, deciders)
-    condition = Condition(type="Parked", holds=True, reason=wait.reason, message=told.message)
+    condition = Condition(type="Parked", holds=True, reason=wait.reason.value, message=told.message)
     return {
         **journal_facts(state, now),
         "summary": _cut(told.summary),
@@ -66,11 +66,11 @@ def _foremost(waits: Sequence[Await]) -> Await:
     """The wait that is told: what needs a person comes first, then a pause, then the timer that ends first."""
     of_people = [wait for wait in waits if wait.kind.of_people]
     endless = [wait for wait in waits if wait.until is None]
-    return next(iter([*of_people, *endless]), None) or min(waits, key=lambda wait: wait.until or 0)
+    return next(iter([*of_people, *endless]), None) or min(waits, key=_end)
 
 
 def _approval_required(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
-    tool, until = _tool(state, wait), to_second_text(wait.until or 0)
+    tool, until = _call(state, wait).plan.tool, _until(wait)
     who = deciders(RequestKind.TOOL_CALL)
     return _Told(
         summary=f"approval {wait.name}: {tool}, to {until}",
@@ -80,8 +80,8 @@ def _approval_required(state: TaskState, wait: Await, deciders: Deciders) -> _To
 
 
 def _in_doubt(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
-    tool, until = _tool(state, wait), to_second_text(wait.until or 0)
-    call = state.call(wait.call or 0)
+    tool, until = _call(state, wait).plan.tool, _until(wait)
+    call = _call(state, wait)
     since = to_second_text(call.started_at or call.planned_at)
     who = deciders(RequestKind.IN_DOUBT)
     return _Told(
@@ -93,7 +93,7 @@ def _in_doubt(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
 
 
 def _question_asked(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
-    until, who = to_second_text(wait.until or 0), deciders(RequestKind.QUESTION)
+    until, who = _until(wait), deciders(RequestKind.QUESTION)
     return _Told(
         summary=f"question {wait.name}: answer by {until}",
         message=f"the model asks {who}, until {until}; unanswered, it goes on without an answer. {_look(wait)}"
@@ -111,11 +111,11 @@ def _paused(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
 
 def _model_retry(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
     trouble = state.trouble.message if state.trouble is not None else ""
-    return _Told(summary=f"model error, again at {to_second_text(wait.until or 0)}: {trouble}", message=trouble)
+    return _Told(summary=f"model error, again at {_until(wait)}: {trouble}", message=trouble)
 
 
 def _retry_later(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
-    tool, until = _tool(state, wait), to_second_text(wait.until or 0)
+    tool, until = _call(state, wait).plan.tool, _until(wait)
     return _Told(
         summary=f"{tool} is called again at {until}",
         message=f"{tool} is called again at {until}: until then the call whose answer was lost may still be running",
@@ -123,24 +123,35 @@ def _retry_later(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
 
 
 def _sleeping(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
-    until = to_second_text(wait.until or 0)
+    until = _until(wait)
     return _Told(summary=f"sleeps until {until}", message=f"timer {wait.name} ends at {until}")
 
 
-_WORDS: dict[str, Callable[[TaskState, Await, Deciders], _Told]] = {
-    "ApprovalRequired": _approval_required,
-    "InDoubt": _in_doubt,
-    "QuestionAsked": _question_asked,
-    "Paused": _paused,
-    "ModelRetry": _model_retry,
-    "RetryLater": _retry_later,
-    "Sleeping": _sleeping,
+_WORDS: dict[WaitReason, Callable[[TaskState, Await, Deciders], _Told]] = {
+    WaitReason.APPROVAL_REQUIRED: _approval_required,
+    WaitReason.IN_DOUBT: _in_doubt,
+    WaitReason.QUESTION_ASKED: _question_asked,
+    WaitReason.PAUSED: _paused,
+    WaitReason.MODEL_RETRY: _model_retry,
+    WaitReason.RETRY_LATER: _retry_later,
+    WaitReason.SLEEPING: _sleeping,
 }
-"""By the reason that decide.py gives a wait."""
 
 
-def _tool(state: TaskState, wait: Await) -> str:
-    return state.call(wait.call or 0).plan.tool
+def _call(state: TaskState, wait: Await) -> CallState:
+    if wait.call is None:
+        raise ValueError(f"{wait.id} is about no call")
+    return state.call(wait.call)
+
+
+def _end(wait: Await) -> float:
+    if wait.until is None:
+        raise ValueError(f"{wait.id} has no end")
+    return wait.until
+
+
+def _until(wait: Await) -> str:
+    return to_second_text(_end(wait))
 
 
 def _look(wait: Await) -> str:

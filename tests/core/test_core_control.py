@@ -6,7 +6,7 @@ import pytest
 
 from aura_operator.core.absorb import SteeringText, World, absorb
 from aura_operator.core.approvals import Decision
-from aura_operator.core.commands import CallTool, Wanted
+from aura_operator.core.commands import CallTool, WaitReason, Wanted
 from aura_operator.core.decide import decide
 from aura_operator.core.effects import Effect
 from aura_operator.core.entries import (
@@ -78,7 +78,7 @@ def test_pause_lets_a_running_effect_end_and_starts_nothing() -> None:
     state = fold(state, [control])
     wanted = decide(state, Limits(), NOW)
     assert wanted.work == (CallTool(call=1, attempt=1, keeps_outcome=True),)
-    assert [wait.reason for wait in wanted.waits] == ["Paused"]
+    assert [wait.reason for wait in wanted.waits] == [WaitReason.PAUSED]
 
 
 @pytest.mark.behaviour(25)
@@ -110,7 +110,7 @@ def test_a_model_that_loops_or_fails_for_ever_ends_visibly() -> None:
     end = decide(folded(*turns), Limits(turns=3), NOW).ending
     assert end is not None and end.reason == "TurnLimit"
     failures = [ModelFailed(at=NOW, reason="ModelFailed", message="500", retry_at=NOW + 1) for _ in range(6)]
-    assert [wait.reason for wait in decide(folded(*failures[:5]), Limits(), NOW).waits] == ["ModelRetry"]
+    assert [wait.reason for wait in decide(folded(*failures[:5]), Limits(), NOW).waits] == [WaitReason.MODEL_RETRY]
     assert [work.id for work in decide(folded(*failures[:5]), Limits(), NOW + 1).work] == ["model-1-6"]
     end = decide(folded(*failures), Limits(), NOW + 1).ending
     assert end is not None and end.reason == "ModelFailed"

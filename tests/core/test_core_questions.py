@@ -6,6 +6,7 @@ import pytest
 
 from aura_operator.core.absorb import World, absorb
 from aura_operator.core.approvals import Decision, Terms, Vote, judge
+from aura_operator.core.commands import WaitReason
 from aura_operator.core.decide import decide
 from aura_operator.core.effects import Effect
 from aura_operator.core.entries import Claimed, Proof, Requested, RequestKind, Verdict
@@ -42,7 +43,8 @@ def test_a_question_is_put_to_people_and_waited_for() -> None:
         Requested(at=NOW, call=1, ask=0, kind=RequestKind.QUESTION, expires_at=NOW + 600),
     )
     (wait,) = decide(asked(), LIMITS, NOW).waits
-    assert (wait.kind, wait.name, wait.until, wait.reason) == (WaitKind.QUESTION, "t-1", NOW + 600, "QuestionAsked")
+    assert (wait.reason, wait.kind) == (WaitReason.QUESTION_ASKED, WaitKind.QUESTION)
+    assert (wait.name, wait.until) == ("t-1", NOW + 600)
 
 
 @pytest.mark.behaviour(47)
