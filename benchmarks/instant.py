@@ -49,25 +49,20 @@ class Instant:
     answered: list[float] = field(default_factory=list)
 
     async def respond(
-        self,
-        conversation: Conversation,
-        transcript: Sequence[Item],
-        tools: Sequence[ToolSpec],
-        *,
-        on_delta: Callable[[str], None] | None = None,
+        self, conversation: Conversation, transcript: Sequence[Item], tools: Sequence[ToolSpec]
     ) -> ModelTurn:
         self.asked.append(time.perf_counter())
         number = len(self.asked)
         await self.between(number - 1)
         if number > self.steps:
             parts = [{"content": "done", "part_kind": "text"}]
-            return ModelTurn(payload=_payload(parts), calls=(), text="done", usage=Usage(requests=1))
+            return ModelTurn(payload=_payload(parts), calls=(), usage=Usage(requests=1))
         arguments = dumps({"name": f"pod-{number}"})
         parts = [
             {"tool_name": TOOL, "args": arguments, "tool_call_id": f"call-{number}", "part_kind": "tool-call"},
         ]
         call = RequestedCall(part=0, tool=TOOL, arguments=arguments)
-        return ModelTurn(payload=_payload(parts), calls=(call,), text="", usage=Usage(requests=1))
+        return ModelTurn(payload=_payload(parts), calls=(call,), usage=Usage(requests=1))
 
     @property
     def tools(self) -> Mapping[str, ToolSpec]:

@@ -29,19 +29,13 @@ class Model(Protocol):
     """
 
     async def respond(
-        self,
-        conversation: Conversation,
-        transcript: Sequence[Item],
-        tools: Sequence[ToolSpec],
-        *,
-        on_delta: Callable[[str], None] | None = None,
+        self, conversation: Conversation, transcript: Sequence[Item], tools: Sequence[ToolSpec]
     ) -> ModelTurn:
         """Asks once, and returns the whole response.
 
         `transcript` is what the task's journal holds of the talk, oldest first. `conversation.messages(transcript)`
         makes pydantic-ai messages of it, and is the same object for all requests of a task. `tools` may be called; an
-        empty sequence means that none may. `on_delta` is called in this event loop with each piece of answer text as
-        it arrives, also of a response that fails later.
+        empty sequence means that none may.
 
         Raises ModelError for whatever goes wrong with the request or the response, a response that broke off and the
         model's own time limit included: `retriable` says whether the same request may succeed later, `retry_after`

@@ -55,6 +55,7 @@ class OpenAIServer:
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    streaming: asyncio.Event = field(default_factory=asyncio.Event)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -86,6 +87,7 @@ class OpenAIServer:
                 return await _cut(reply, writer)
             writer.write(_framed(f"data: {json.dumps(chunk)}\n\n".encode()))
             await writer.drain()
+            self.streaming.set()
             if reply.chunk_delay_seconds and await self._hung_up_within(reader, reply.chunk_delay_seconds):
                 return False
         writer.write(_framed(b"data: [DONE]\n\n") + b"0\r\n\r\n")

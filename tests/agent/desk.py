@@ -12,6 +12,8 @@ from typing import Any
 
 from aura_operator.agent.mcp.servers import ServerSpec, Transport
 from aura_operator.agent.mcp.toolbox import Toolbox
+from aura_operator.agent.models import reply
+from aura_operator.agent.models.turn import ModelTurn
 from aura_operator.agent.specs import ToolCall, ToolOutcome
 from aura_operator.testing.ledger import EPOCH, IDEMPOTENCY_KEY, RUN, Ledger
 
@@ -42,6 +44,11 @@ class Desk:
             limit_bytes=limit_bytes,
         )
         return await self.toolbox.call(call, before_send or at_once)
+
+
+def said(turn: ModelTurn) -> str:
+    """What the model says aloud."""
+    return reply.text_of(reply.load(turn.payload).parts)
 
 
 def tool_call(

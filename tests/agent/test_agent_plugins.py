@@ -17,7 +17,7 @@ from aura_operator.agent.models.settings import ModelSettings
 from aura_operator.agent.models.turn import ModelTurn
 from aura_operator.core.transcript import UserInput
 from aura_operator.errors import ConfigurationError
-from tests.agent.desk import ROOT
+from tests.agent.desk import ROOT, said
 
 KEY = "sk-of-the-plugin-1234567"
 
@@ -71,7 +71,7 @@ async def test_the_provider_of_the_documentation_is_found_by_its_prefix_and_answ
 
     turn = await ask("parrot:polly")
 
-    assert turn.text == "polly says: hello"
+    assert said(turn) == "polly says: hello"
     assert turn.calls == () and '"fmt"' in turn.payload
 
 

@@ -14,6 +14,7 @@ from aura_operator.agent.models.settings import ModelSettings
 from aura_operator.agent.models.turn import ModelTurn
 from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, Steered, ToolReturn, UserInput
 from aura_operator.errors import ConfigurationError, ModelError
+from tests.agent.desk import said
 
 
 def inline(payload: Payload) -> str:
@@ -43,10 +44,10 @@ async def test_the_step_follows_from_the_conversation_alone() -> None:
         result = Inline(text="ok")
         transcript.append(ToolReturn(call=call.part, part=call.part, tool=call.tool, payload=result, is_error=False))
     second = await play(script, transcript)
-    assert (second.text, second.calls) == ("fine", ())
+    assert (said(second), second.calls) == ("fine", ())
 
     transcript.append(ModelReply(payload=Inline(text=second.payload)))
-    assert (await play(script, transcript)).text == "done"
+    assert said(await play(script, transcript)) == "done"
 
 
 async def test_an_echo_says_all_that_the_model_was_told() -> None:
@@ -63,19 +64,19 @@ async def test_an_echo_says_all_that_the_model_was_told() -> None:
         ),
     )
 
-    assert told.text == "go\nthe result\nfaster"
+    assert said(told) == "go\nthe result\nfaster"
 
 
 async def test_a_loop_repeats_its_last_step_for_ever() -> None:
     script = [{"text": "once"}, {"text": "again", "loop": True}]
     transcript: list[Item] = [UserInput(text="go")]
-    said = []
+    texts = []
     for _ in range(4):
         turn = await play(script, transcript)
-        said.append(turn.text)
+        texts.append(said(turn))
         transcript.append(ModelReply(payload=Inline(text=turn.payload)))
 
-    assert said == ["once", "again", "again", "again"]
+    assert texts == ["once", "again", "again", "again"]
 
 
 async def test_an_error_step_fails_as_a_provider_does() -> None:

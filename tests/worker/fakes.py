@@ -5,7 +5,7 @@ Owns these fakes of the two ports. They know of the world only what it tells the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,12 +53,7 @@ class ProgramModel:
         self._world = world
 
     async def respond(
-        self,
-        conversation: Conversation,
-        transcript: Sequence[Item],
-        tools: Sequence[ToolSpec],
-        *,
-        on_delta: Callable[[str], None] | None = None,
+        self, conversation: Conversation, transcript: Sequence[Item], tools: Sequence[ToolSpec]
     ) -> ModelTurn:
         conversation.messages(transcript)  # refuses a journal that makes no conversation
         await self._world.clock.sleep(0.5)
@@ -72,7 +67,6 @@ class ProgramModel:
         return ModelTurn(
             payload=reply.dump(response),
             calls=reply.calls_of(response.parts),
-            text=reply.text_of(response.parts),
             usage=Usage(requests=1),
         )
 

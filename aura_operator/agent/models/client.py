@@ -6,7 +6,7 @@ Owns the request, its deadline and its cancellation. Whether and when to try aga
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from aura_operator.core.transcript import Item
 from aura_operator.errors import ConfigurationError, ModelError
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
+    from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model
 
     from aura_operator.agent.models.conversation import Conversation
@@ -39,14 +39,9 @@ class ModelClient:
         self._opening = asyncio.Lock()
 
     async def respond(
-        self,
-        conversation: Conversation,
-        transcript: Sequence[Item],
-        tools: Sequence[ToolSpec],
-        *,
-        on_delta: Callable[[str], None] | None = None,
+        self, conversation: Conversation, transcript: Sequence[Item], tools: Sequence[ToolSpec]
     ) -> ModelTurn:
-        """Asks once. `on_delta` gets each piece of text as it arrives, also of a response that fails later.
+        """Asks once.
 
         Raises ModelError, or ConfigurationError where there can be no such model. Cancelling the task closes the HTTP
         request at once.
@@ -54,11 +49,10 @@ class ModelClient:
         model = await self._open()
         from aura_operator.agent.models import reply
 
-        response = await self._request(model, conversation.messages(transcript), tools, on_delta)
+        response = await self._request(model, conversation.messages(transcript), tools)
         return ModelTurn(
             payload=reply.dump(response),
             calls=reply.calls_of(response.parts),
-            text=reply.text_of(response.parts),
             usage=Usage(
                 requests=1, input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens
             ),
@@ -82,13 +76,7 @@ class ModelClient:
                     ) from None
             return self._model
 
-    async def _request(
-        self,
-        model: Model,
-        messages: list[ModelMessage],
-        tools: Sequence[ToolSpec],
-        on_delta: Callable[[str], None] | None,
-    ) -> ModelResponse:
+    async def _request(self, model: Model, messages: list[ModelMessage], tools: Sequence[ToolSpec]) -> ModelResponse:
         from pydantic_ai.direct import model_request_stream
 
         from aura_operator.agent.models.errors import incomplete, translated
@@ -104,9 +92,8 @@ class ModelClient:
                     model_request_parameters=_parameters(tools),
                 ) as stream,
             ):
-                async for event in stream:
-                    if on_delta is not None and (text := _text_in(event)):
-                        on_delta(text)
+                async for _ in stream:
+                    pass  # a stream rather than one answer: a proxy on the way may cut what is silent for a minute
                 response = stream.get()
         except (ModelError, ConfigurationError):
             raise
@@ -148,14 +135,3 @@ def _parameters(tools: Sequence[ToolSpec]) -> Any:
             for tool in tools
         ]
     )
-
-
-def _text_in(event: ModelResponseStreamEvent) -> str | None:
-    """The piece of the answer's text that an event brings. The start of a part already has its first piece."""
-    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
-
-    match event:
-        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-            return text
-        case _:
-            return None

@@ -25,11 +25,10 @@ class ModelTurn:
     """A complete response.
 
     `payload` is what the journal keeps, in the format of `agent/models/reply.py`: the next request is built from it,
-    perhaps by another process. `calls` are in the order of the reply's parts; `text` is the task's answer if there are
-    none. `usage` counts this one request.
+    perhaps by another process. `calls` are in the order of the reply's parts; if there are none, the task has its
+    answer. `usage` counts this one request.
     """
 
     payload: str
     calls: tuple[RequestedCall, ...]
-    text: str
     usage: Usage
