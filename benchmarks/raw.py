@@ -6,13 +6,16 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 
+from aura_operator.core.entries import Usage
 from aura_operator.core.journal import head_after
 from aura_operator.core.ownership import Owner
+from aura_operator.core.state import TaskState, Unresolved
 from aura_operator.store.interface import Store, add
 from aura_operator.store.resources import TASKS, new
 from aura_operator.store.task_fields import StatusFields
 from aura_operator.store.task_writes import JournalDelta, OwnedTask, append, claim
 from aura_operator.store.view import task_ref, task_view
+from aura_operator.worker.reporting import running
 
 OWNER = Owner(worker="raw", incarnation="raw.1")
 INLINE_BYTES = 8 * 1024  # so much stands in the status before it is dropped, as sealing does
@@ -20,10 +23,11 @@ INLINE_BYTES = 8 * 1024  # so much stands in the status before it is dropped, as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What one append carries."""
+    """What one append carries: lines, and `facts`: whether the status says anew how far the task is, as a step does."""
 
     lines: int
     line_bytes: int
+    facts: bool = False
 
 
 STEP = Shape(lines=1, line_bytes=400)
@@ -67,9 +71,8 @@ class RawTask:
         head = self._owned.head
         for line in lines:
             head = head_after(head, line)
-        write = append(
-            self._owned, JournalDelta(lines=lines, head=head), fields={"summary": f"step {self._owned.next}"}
-        )
+        fields = facts(self._owned.next) if shape.facts else {"summary": f"step {self._owned.next}"}
+        write = append(self._owned, JournalDelta(lines=lines, head=head), fields=fields)
         started = time.perf_counter()
         await self._store.patch(write.ref, write.ops, subresource="status")
         took = (time.perf_counter() - started) * 1000
@@ -79,3 +82,17 @@ class RawTask:
             await self._store.patch(write.ref, [add("/status/journal/entries", [])], subresource="status")
             self._inline_bytes = 0
         return took
+
+
+def facts(step: int) -> StatusFields:
+    """What changes in the status with each step of a task whose calls have effects."""
+    state = TaskState(
+        task="raw",
+        run="raw",
+        transcript=(),
+        steps=step,
+        turns=step,
+        usage=Usage(requests=step),
+        unresolved=(Unresolved(call=step, tool="x__tool", since=float(step)),),
+    )
+    return running(state, float(step))
