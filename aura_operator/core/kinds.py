@@ -147,10 +147,6 @@ def _optional_instant(text: str | None) -> float | None:
     return None if text is None else from_text(text)
 
 
-def _choice(text: str | None) -> Choice | None:
-    return None if text is None else _word(Choice, text)
-
-
 KINDS: tuple[Kind[Any], ...] = (
     Kind[Claimed](
         name="claimed",
@@ -261,7 +257,7 @@ KINDS: tuple[Kind[Any], ...] = (
             ask=f["ask"],
             verdict=_word(Verdict, f["verdict"]),
             by=tuple(f.get("by", ())),
-            choice=_choice(f.get("choice")),
+            choice=_word(Choice, f["choice"]) if "choice" in f else None,
             answer=f.get("answer"),
             schema=f.get("schema", ""),
             reason=f["reason"],
