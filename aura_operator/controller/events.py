@@ -12,6 +12,7 @@ from typing import Protocol
 import structlog
 
 from aura_operator.clock import Clock
+from aura_operator.foreign import contained
 from aura_operator.store.follow import Change, Seen, follow
 from aura_operator.store.interface import Selection, Store
 from aura_operator.store.resources import Resource
@@ -72,7 +73,8 @@ class Watch:
 
         while True:
             try:
-                await self._events.run(resources, heard)
+                with contained("it"):
+                    await self._events.run(resources, heard)
                 self.trouble = "the watch ended by itself; it is started anew"
             except Exception as error:  # noqa: BLE001 - whatever ended it, the controller must see events again
                 self.trouble = f"the watch failed and is started anew: {error!r}"

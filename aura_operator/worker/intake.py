@@ -15,6 +15,7 @@ from aura_operator.core.entries import Claimed
 from aura_operator.core.instants import from_text
 from aura_operator.core.lifecycle import Desired, Phase
 from aura_operator.errors import AuraError, ConfigurationError, NotFoundError, RefusedError, StoreError
+from aura_operator.foreign import contained
 from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import CANNOT_RUN_NOW
 from aura_operator.store.view import TaskView, task_view
@@ -87,9 +88,10 @@ class Intake:
             self.epoch = mine.epoch
             # From here on the task is this worker's: whatever fails, it isn't claimed as if it had never been.
             try:
-                if runtime is not None and seen.opening is not None:
-                    return await self._run(self._live(mine, seen.opening.recalled, runtime, seen.ahead))
-                return await self._with(mine, revision, seen.ahead, missing, held)
+                with contained("its run"):
+                    if runtime is not None and seen.opening is not None:
+                        return await self._run(self._live(mine, seen.opening.recalled, runtime, seen.ahead))
+                    return await self._with(mine, revision, seen.ahead, missing, held)
             except AuraError as error:
                 return self._dropped(error)
             except Exception as error:

@@ -23,7 +23,8 @@ from aura_operator.core.fold import apply
 from aura_operator.core.lifecycle import Desired
 from aura_operator.core.names import approval_name
 from aura_operator.core.state import TaskState
-from aura_operator.errors import AuraError, StoreError
+from aura_operator.errors import StoreError
+from aura_operator.foreign import contained
 from aura_operator.store.approvals import PENDING, approval_ref, approval_view
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView
@@ -71,14 +72,15 @@ async def look(context: WorkerContext, runtime: AgentRuntime, task: TaskView, cl
     """Reads what the task goes on with once it is claimed. Raises nothing."""
     found = Look(listed_at=context.clock.boot())
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
-            recalled = await recall(context.store, context.clock, task)
-            state = apply(recalled.state, claim)
-            await _list_tools(runtime, task, state, found.tools)
-            # Last: the controller settles an approval while the task wakes.
-            await _read_approvals(context, task, found.approvals)
-            found.opening = _opening(context, runtime, task, state, found, recalled)
-    except (AuraError, TimeoutError, ValueError, KeyError) as error:  # also an object of a newer version
+        with contained("looking ahead"):
+            async with asyncio.timeout(LOOK_SECONDS):
+                recalled = await recall(context.store, context.clock, task)
+                state = apply(recalled.state, claim)
+                await _list_tools(runtime, task, state, found.tools)
+                # Last: the controller settles an approval while the task wakes.
+                await _read_approvals(context, task, found.approvals)
+                found.opening = _opening(context, runtime, task, state, found, recalled)
+    except Exception as error:  # noqa: BLE001 - also foreign code, and an object of a newer version
         log.debug("not all was read before the claim", task=str(task.ref), error=repr(error))
     return found
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import assert_never
 
 from aura_operator.core.commands import CallModel, CallTool, Work
+from aura_operator.foreign import contained
 from aura_operator.worker import calls, models
 from aura_operator.worker.live import LiveTask
 
 
 async def perform(live: LiveTask, work: Work, stop: calls.Stop) -> None:
     """Does it, and records what came of it."""
-    try:
+    with contained(work.id):
         match work:
             case CallModel():
                 await models.perform(live, work)
@@ -20,9 +20,3 @@ async def perform(live: LiveTask, work: Work, stop: calls.Stop) -> None:
                 await calls.perform(live, work, stop)
             case _:
                 assert_never(work)
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and not task.cancelling():
-            # Nobody cancelled this: foreign code let its own cancellation out. Taken for ours, it would start again.
-            raise RuntimeError(f"{work.id} was cancelled from within") from error
-        raise

@@ -5,10 +5,9 @@ Owns making it of a spec and the contents of Secrets. Not here: reading those an
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, assert_never
 
 from aura_operator.agent.builtin import BUILT_IN_TOOLS
@@ -22,6 +21,8 @@ from aura_operator.api.agent import AgentSpec, McpServer, StdioServer, Streamabl
 from aura_operator.core.effects import ToolPolicy, ToolRule, policy_for
 from aura_operator.core.limits import Limits
 from aura_operator.errors import ConfigurationError
+from aura_operator.foreign import contained
+from aura_operator.single_flight import SingleFlight
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class AgentRuntime:
     limits: Limits
     server_timeouts: Mapping[str, float]
     _started: bool = False
-    _starting: asyncio.Task[None] | None = None
+    _starting: SingleFlight[str, None] = field(default_factory=SingleFlight)
 
     async def tools(self) -> Mapping[str, ToolSpec]:
         """All tools by name, built-ins too. Connects at the first call; raises ToolServerError.
@@ -43,25 +44,27 @@ class AgentRuntime:
         Whoever asks while that goes on gets the same end of it; one that failed is tried again by the next who asks.
         """
         if not self._started:
-            if self._starting is None:
-                self._starting = asyncio.create_task(self.toolbox.start(), name="start of tools")
-                self._starting.add_done_callback(self._start_ended)
-            await asyncio.shield(self._starting)
+            await self._starting.do("tools", self._start)
         return {**BUILT_IN_TOOLS, **self.toolbox.tools}
 
     def policy(self, tool: ToolSpec) -> ToolPolicy:
         timeout = self.server_timeouts.get(tool.server)
         return policy_for(tool.name, self.rules, tool.hints, server_timeout_seconds=timeout)
 
-    def _start_ended(self, start: asyncio.Task[None]) -> None:
-        self._starting = None
-        self._started = not start.cancelled() and start.exception() is None
+    async def _start(self) -> None:
+        with contained("connecting to the tools"):
+            await self.toolbox.start()
+        self._started = True
 
     async def aclose(self) -> None:
-        if self._starting is not None:
-            self._starting.cancel()
-        await self.toolbox.aclose()
-        await self.model.aclose()
+        """Closes both, the model too where the tools can't be. Raises what either raised, as an Exception."""
+        await self._starting.cancel()
+        try:
+            with contained("closing the tools"):
+                await self.toolbox.aclose()
+        finally:
+            with contained("closing the model"):
+                await self.model.aclose()
 
 
 class RuntimeSource(Protocol):

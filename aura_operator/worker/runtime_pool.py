@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 import structlog
 from cachetools import LRUCache, TTLCache
@@ -21,6 +20,8 @@ from aura_operator.api.agent import AgentSpec, StreamableHttpServer
 from aura_operator.auto_reset import AutoResetEvent
 from aura_operator.clock import Clock
 from aura_operator.errors import ConfigurationError, NotFoundError
+from aura_operator.foreign import contained
+from aura_operator.single_flight import SingleFlight
 from aura_operator.store.commit import get_retrying
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import SECRETS, Ref
@@ -69,7 +70,7 @@ class RuntimePool:
         self._in_use: dict[Key, _InUse] = {}
         self._idle = _Idle(clock, self._discard)
         self._specs: LRUCache[tuple[str, str], AgentSpec] = LRUCache(SPECS_KEPT)
-        self._reads: dict[tuple[str, str], asyncio.Task[_Contents]] = {}
+        self._reads: SingleFlight[tuple[str, str], _Contents] = SingleFlight()
         self._discarded: list[AgentRuntime] = []
         self._stirred = AutoResetEvent()
         self._sweeper: asyncio.Task[None] | None = None
@@ -81,10 +82,10 @@ class RuntimePool:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        own: list[asyncio.Task[Any]] = [task for task in (self._sweeper, *self._reads.values()) if task is not None]
-        for task in own:
-            task.cancel()
-        await asyncio.gather(*own, return_exceptions=True)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.gather(self._sweeper, return_exceptions=True)
+        await self._reads.cancel()
         self._idle.discard_all()
         self._discarded += [used.runtime for used in self._in_use.values()]
         self._in_use.clear()
@@ -94,12 +95,13 @@ class RuntimePool:
     @asynccontextmanager
     async def use(self, namespace: str, revision: str) -> AsyncIterator[AgentRuntime]:
         """See RuntimeSource."""
-        contents = await self._read(namespace, revision)
+        contents = await self._reads.do((namespace, revision), lambda: self._contents(namespace, revision))
         # From here to the count nothing waits, so that all who shared the read find what the first of them makes.
         key = (namespace, revision, contents.version)
         used = self._in_use.get(key)
         if used is None:
-            runtime = self._idle.taken(key) or self._make(contents.spec, contents.secrets)
+            with contained("making the runtime"):
+                runtime = self._idle.taken(key) or self._make(contents.spec, contents.secrets)
             used = self._in_use[key] = _InUse(runtime=runtime)
         used.users += 1
         try:
@@ -109,22 +111,8 @@ class RuntimePool:
             if used.users == 0 and self._in_use.pop(key, None) is not None:
                 self._idle[key] = used.runtime
 
-    async def _read(self, namespace: str, revision: str) -> _Contents:
-        """The revision and its Secrets as they are now; whoever asks while they are being read gets the same answer."""
-        key = (namespace, revision)
-        reading = self._reads.get(key)
-        if reading is None:
-            reading = self._reads[key] = asyncio.create_task(self._contents(namespace, revision), name=f"read {key}")
-            reading.add_done_callback(lambda done: self._read_ended(key, done))
-        # Shielded: it isn't only this task's.
-        return await asyncio.shield(reading)
-
-    def _read_ended(self, key: tuple[str, str], reading: asyncio.Task[_Contents]) -> None:
-        self._reads.pop(key, None)  # a failure is not kept: the next one reads again
-        if not reading.cancelled():
-            reading.exception()  # looked at: everybody who waited may have been cancelled
-
     async def _contents(self, namespace: str, revision: str) -> _Contents:
+        """The revision and its Secrets as they are now."""
         key = (namespace, revision)
         spec = self._specs.get(key)
         if spec is None:  # its name says its content, so it is read once
@@ -194,8 +182,9 @@ class _Idle(TTLCache[Key, AgentRuntime]):
 
 async def _close(runtime: AgentRuntime) -> None:
     try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await runtime.aclose()
+        with contained("closing"):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await runtime.aclose()
     except Exception as error:  # noqa: BLE001 - foreign code; one that can't be closed must not keep the others open
         log.warning("a runtime was not closed cleanly", model=runtime.spec.model.name, error=repr(error))
 

@@ -14,6 +14,7 @@ import structlog
 
 from aura_operator.auto_reset import AutoResetEvent
 from aura_operator.errors import AuraError, NotFoundError, StoreError, UnreadableObjectError
+from aura_operator.foreign import contained
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker.candidates import Candidates, ends_only, quarantined
@@ -136,7 +137,8 @@ class Slots:
         task = slot.intake.task
         ended: Ended | None = None
         try:
-            ended = await slot.intake.run()
+            with contained("its run"):
+                ended = await slot.intake.run()
         except AuraError as error:
             log.warning("not claimed, will try again", task=str(task.ref), error=str(error))
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from aura_operator.agent.models import client as model_client
 from aura_operator.agent.models.client import ModelClient
 from aura_operator.agent.models.conversation import Conversation
 from aura_operator.agent.models.plugins import GROUP
@@ -99,6 +101,32 @@ async def test_a_factory_that_would_end_the_process_ends_its_task_only(ends: str
     install("quitter", f"import asyncio\n\n\ndef quits(settings):\n    raise {ends}\n", quit="quitter:quits")
     error = await failure("quit:x")
     assert error.reason == "BadModelProvider" and "quitter 1.2" in str(error)
+
+
+@pytest.mark.behaviour(43)
+async def test_a_factory_that_never_ends_is_given_up_shared_and_holds_up_nobody(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "import threading\n\ncalls = []\n\n\ndef hangs(settings):\n    calls.append(1)\n    threading.Event().wait()\n"
+    )
+    install("hanger", source, hang="hanger:hangs")
+    monkeypatch.setattr(model_client, "BUILD_SECONDS", 0.5)
+    client = ModelClient(ModelSettings(name="hang:x", api_key=KEY))
+
+    async def ask_it() -> str:
+        with pytest.raises(ConfigurationError) as caught:
+            await client.respond(Conversation("", lambda payload: ""), (UserInput(text="hello"),), ())
+        return f"{caught.value.reason}: {caught.value}"
+
+    asked = [asyncio.create_task(ask_it()) for _ in range(40)]
+    await asyncio.sleep(0.1)
+    asked.pop().cancel()  # the others still get their answer
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 5) == "free"
+    answers = set(await asyncio.gather(*asked))
+    assert len(answers) == 1 and "BadModelProvider" in (said := answers.pop()) and "not there within 0.5 s" in said
+    assert sum(sys.modules["hanger"].calls) == 1
+    await client.aclose()
 
 
 async def test_a_factory_that_makes_no_model_is_told(install: Install) -> None:

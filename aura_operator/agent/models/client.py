@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aura_operator.agent.models.settings import ModelSettings
@@ -16,6 +17,8 @@ from aura_operator.agent.redaction import Redactor
 from aura_operator.core.entries import Usage
 from aura_operator.core.transcript import Item
 from aura_operator.errors import ConfigurationError, ModelError
+from aura_operator.foreign import contained, in_own_thread
+from aura_operator.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
     from aura_operator.agent.models.conversation import Conversation
     from aura_operator.agent.specs import ToolSpec
+
+BUILD_SECONDS = 60.0  # for loading a provider's SDK, and for what a plugin does besides
 
 # A call of the SDK's own would be invisible to the budget and to cancellation by epoch: retries are the caller's.
 _NO_SDK_RETRIES = {"max_retries": 0}
@@ -36,7 +41,7 @@ class ModelClient:
         self._redactor = Redactor([settings.api_key] if settings.api_key else [])
         self._resources = AsyncExitStack()
         self._model: Model | None = None
-        self._opening = asyncio.Lock()
+        self._opening: SingleFlight[str, Model] = SingleFlight()
 
     async def respond(
         self, conversation: Conversation, transcript: Sequence[Item], tools: Sequence[ToolSpec]
@@ -60,21 +65,33 @@ class ModelClient:
 
     async def aclose(self) -> None:
         """Closes the connections. A request that still runs fails."""
-        await self._resources.aclose()
+        await self._opening.cancel()
+        with contained(f"closing the model {self._settings.name!r}"):
+            await self._resources.aclose()
 
     async def _open(self) -> Model:
-        async with self._opening:
-            if self._model is None:
-                # A provider's SDK takes a second or two to load: in a thread, or the worker's Lease waits for it.
-                model = await asyncio.to_thread(_built, self._settings, self._resources)
-                try:
-                    self._model = await self._resources.enter_async_context(model)
-                except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
-                    raise ConfigurationError(
-                        self._redactor.scrub_error(f"model {self._settings.name!r} can't be opened: {error!r}"),
-                        reason="BadModelProvider",
-                    ) from None
-            return self._model
+        if self._model is None:
+            self._model = await self._opening.do(self._settings.name, self._opened)
+        return self._model
+
+    async def _opened(self) -> Model:
+        try:
+            with contained("opening it"):
+                async with asyncio.timeout(BUILD_SECONDS):
+                    # A provider's SDK takes a second or two to load: in a thread, or the worker's Lease waits for it.
+                    build = partial(_built, self._settings, self._resources)
+                    model = await in_own_thread(build, f"model {self._settings.name}")
+                    return await self._resources.enter_async_context(model)
+        except ConfigurationError:
+            raise
+        except TimeoutError:
+            raise self._unusable(f"it was not there within {BUILD_SECONDS:g} s") from None
+        except Exception as error:  # noqa: BLE001 - foreign code
+            raise self._unusable(repr(error)) from None
+
+    def _unusable(self, why: str) -> ConfigurationError:
+        message = f"model {self._settings.name!r} can't be opened: {why}; correct its provider in the worker's image"
+        return ConfigurationError(self._redactor.scrub_error(message), reason="BadModelProvider")
 
     async def _request(self, model: Model, messages: list[ModelMessage], tools: Sequence[ToolSpec]) -> ModelResponse:
         from pydantic_ai.direct import model_request_stream
@@ -83,31 +100,23 @@ class ModelClient:
 
         settings: Any = {**self._settings.settings, **_NO_SDK_RETRIES, "timeout": self._settings.timeout_seconds}
         try:
-            async with (
-                asyncio.timeout(self._settings.timeout_seconds),
-                model_request_stream(
-                    model,
-                    messages,
-                    model_settings=settings,
-                    model_request_parameters=_parameters(tools),
-                ) as stream,
-            ):
-                async for _ in stream:
-                    pass  # a stream rather than one answer: a proxy on the way may cut what is silent for a minute
-                response = stream.get()
+            with contained("the request"):
+                async with (
+                    asyncio.timeout(self._settings.timeout_seconds),
+                    model_request_stream(
+                        model,
+                        messages,
+                        model_settings=settings,
+                        model_request_parameters=_parameters(tools),
+                    ) as stream,
+                ):
+                    async for _ in stream:
+                        pass  # a stream rather than one answer: a proxy on the way may cut what is silent for a minute
+                    response = stream.get()
         except (ModelError, ConfigurationError):
             raise
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            # The SDK's own, let out: nobody cancelled this request.
-            raise translated(
-                RuntimeError(f"cancelled from within: {error!r}"), self._settings, self._redactor
-            ) from None
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - an SDK's; none may end a worker
-            cause = error if isinstance(error, Exception) else RuntimeError(repr(error))
-            raise translated(cause, self._settings, self._redactor) from None
+        except Exception as error:  # noqa: BLE001 - an SDK's
+            raise translated(error, self._settings, self._redactor) from None
         if (problem := incomplete(response, model, self._settings)) is not None:
             raise problem
         return response
