@@ -6,6 +6,8 @@ Owns the process's loops and the list of its concerns: time and dispatch are her
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,19 +18,21 @@ from aura_operator.controller.agents import AgentReadiness
 from aura_operator.controller.approval_index import ApprovalIndex
 from aura_operator.controller.contact import Contact
 from aura_operator.controller.events import EventSource, Watch
-from aura_operator.controller.explaining import Explaining, PendingTasks
+from aura_operator.controller.explaining import Explaining
 from aura_operator.controller.health import Health
 from aura_operator.controller.known import Known
 from aura_operator.controller.leader import Leadership
 from aura_operator.controller.objects import Objects, ref_of
 from aura_operator.controller.orphans import Orphaning
 from aura_operator.controller.owners import Owners
+from aura_operator.controller.parked_index import ParkedTasks
+from aura_operator.controller.pending_index import PendingTasks
 from aura_operator.controller.reconciler import VIEWS, Index, Reconciler
 from aura_operator.controller.resync import Resync, urgent
 from aura_operator.controller.schedule import Schedule
 from aura_operator.controller.settling import Settling
 from aura_operator.controller.ttl import TimeToLive
-from aura_operator.controller.waking import ParkedTasks, Waking, WakingByApproval
+from aura_operator.controller.waking import Waking, WakingByApproval
 from aura_operator.controller.withdrawing import Withdrawing
 from aura_operator.controller.work import Work
 from aura_operator.errors import NotFoundError, StoreError
@@ -138,22 +142,18 @@ class Controller:
     def _heard(self, resource: Resource, seen: Seen) -> None:
         """An event. Whoever doesn't lead remembers it only."""
         ref = ref_of(resource, seen.object)
-        try:
+        with _reported(ref):
             if seen.change is Change.GONE:
                 if self._objects.gone(ref, seen.object["metadata"]["uid"]):
                     self._schedule.at(ref, None)
             else:
                 self._put(ref, self._objects.heard(ref, seen.object))
-        except Exception:
-            log.exception("a fault of this operator; please report it", object=str(ref))
 
     def _listed(self, ref: Ref, manifest: Manifest, began: float) -> None:
-        try:
+        with _reported(ref):
             view = self._objects.listed(ref, manifest, began)
             if view is not None:  # else an event has told more, and it was put then
                 self._put(ref, view)
-        except Exception:
-            log.exception("a fault of this operator; please report it", object=str(ref))
 
     def _put(self, ref: Ref, view: Any) -> None:
         if urgent(view):  # also of events: a source begins by telling everything
@@ -173,16 +173,15 @@ class Controller:
 
     async def _read(self, ref: Ref) -> Any:
         """The object as it is now; None if it is gone, or can't be read."""
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                return self._objects.read(ref, await get_retrying(self._store, ref, self._clock))
-        except NotFoundError:
-            self._objects.gone(ref)
-        except (StoreError, TimeoutError) as error:
-            log.warning("not read", object=str(ref), error=_words(error))
-            self._schedule.at(ref, self._clock.now() + AGAIN_SECONDS)
-        except Exception:
-            log.exception("a fault of this operator; please report it", object=str(ref))
+        with _reported(ref):
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    return self._objects.read(ref, await get_retrying(self._store, ref, self._clock))
+            except NotFoundError:
+                self._objects.gone(ref)
+            except (StoreError, TimeoutError) as error:
+                log.warning("not read", object=str(ref), error=_words(error))
+                self._schedule.at(ref, self._clock.now() + AGAIN_SECONDS)
         return None
 
     async def _reconciled_by_all(self, ref: Ref, view: Any) -> list[float | None]:
@@ -197,15 +196,15 @@ class Controller:
     async def _reconciled(self, reconciler: Reconciler[Any], ref: Ref, view: Any) -> float | None:
         """One concern's trouble with one object is logged and tried again; it never holds up the others."""
         concern = type(reconciler).__name__
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                return await reconciler.reconcile(view)
-        except (StoreError, TimeoutError) as error:
-            log.warning("not reconciled", concern=concern, object=str(ref), error=_words(error))
-            return self._clock.now() + AGAIN_SECONDS
-        except Exception:
-            log.exception("a fault of this operator; please report it", concern=concern, object=str(ref))
-            return None
+        again: float | None = None
+        with _reported(ref, concern=concern):
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    again = await reconciler.reconcile(view)
+            except (StoreError, TimeoutError) as error:
+                log.warning("not reconciled", concern=concern, object=str(ref), error=_words(error))
+                again = self._clock.now() + AGAIN_SECONDS
+        return again
 
     async def _resync_now_and_then(self) -> None:
         while True:
@@ -215,6 +214,15 @@ class Controller:
                     self._work.soon(ref)
                 await self._resync.run()
             self._resync.turned()
+
+
+@contextmanager
+def _reported(ref: Ref, **where: str) -> Iterator[None]:
+    """What nobody expected concerns this object only: it is logged, and the others are looked at."""
+    try:
+        yield
+    except Exception:
+        log.exception("a fault of this operator; please report it", object=str(ref), **where)
 
 
 def _words(error: StoreError | TimeoutError) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from aura_operator.clock import Clock
 from aura_operator.controller.owners import Owners
+from aura_operator.controller.pending_index import PendingTasks
 from aura_operator.core import codec
 from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase
@@ -17,7 +18,7 @@ from aura_operator.core.ownership import LeaseView
 from aura_operator.store.commit import try_commit
 from aura_operator.store.conditions import Condition, holds, updated
 from aura_operator.store.interface import Store
-from aura_operator.store.resources import TASKS, Ref
+from aura_operator.store.resources import TASKS
 from aura_operator.store.task_fields import CANNOT_RUN_NOW, StatusFields
 from aura_operator.store.task_repairs import remark
 from aura_operator.store.view import TaskView
@@ -107,34 +108,6 @@ def look_again_at(seen: Gathered) -> float | None:
     if seen.pending_since is None or seen.now >= seen.pending_since + PATIENCE_SECONDS:
         return None
     return seen.pending_since + PATIENCE_SECONDS
-
-
-class PendingTasks:
-    """An index of the pending tasks: since when each has been seen to be so, in this epoch, by the controller's clock.
-
-    Not since it was created, nor by what its last owner wrote: a task that was just woken isn't late, and the clocks of
-    two machines are never compared.
-    """
-
-    resource = TASKS
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._since: dict[Ref, tuple[int, float]] = {}
-
-    def seen(self, task: TaskView) -> None:
-        if task.phase is not Phase.PENDING:
-            self._since.pop(task.ref, None)
-        elif self._since.get(task.ref, (None, 0.0))[0] != task.epoch:
-            self._since[task.ref] = (task.epoch, self._clock.now())
-
-    def gone(self, ref: Ref, uid: str) -> Sequence[Ref]:
-        self._since.pop(ref, None)
-        return ()
-
-    def since(self, ref: Ref) -> float | None:
-        known = self._since.get(ref)
-        return known[1] if known else None
 
 
 class Explaining:

@@ -67,8 +67,8 @@ class Leadership:
         """Lets another take over at once, at a clean end."""
         try:
             await self._holder.give_up()
-        except StoreError as error:
-            log.warning("leader lease not given up; it runs out by itself", error=str(error))
+        except (StoreError, TimeoutError) as error:
+            log.warning("leader lease not given up; it runs out by itself", error=why(error))
 
     def _is_free(self, found: Manifest) -> bool:
         """Our own container's last life has ended, or nobody has renewed it for its full duration as seen from here."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aura_operator.core.entries import Proof
 from aura_operator.core.instants import BootSeconds
-from aura_operator.core.ownership import Contact, LeaseView, Owner, proof_of_death
+from aura_operator.core.ownership import LeaseView, Observed, Owner, proof_of_death
 from aura_operator.store.leases import lease_view, renew_time
 from aura_operator.store.resources import Manifest, Ref
 
@@ -67,9 +67,6 @@ class Owners:
             if owner.worker not in self._leases or self._leases[owner.worker].incarnation != owner.incarnation:
                 self._signs.pop(owner, None)
 
-    def of_worker(self, worker: str) -> list[Owner]:
-        return [owner for owner in self._tasks if owner.worker == worker]
-
     def all(self) -> list[Owner]:
         return list(self._tasks)
 
@@ -78,11 +75,11 @@ class Owners:
 
     def proof(self, owner: Owner, now: BootSeconds) -> Proof | None:
         """Why the owner can't be running anything any more, by what is known now."""
-        contact = Contact(
+        observed = Observed(
             uninterrupted_seconds=now - self._contact_since if now - self._last_contact <= GAP_SECONDS else 0.0,
             unchanged_seconds=now - self._signs.get(owner, now),
         )
-        return proof_of_death(owner, self._leases.get(owner.worker), contact)
+        return proof_of_death(owner, self._leases.get(owner.worker), observed)
 
     def live(self, now: BootSeconds) -> list[LeaseView]:
         """The Leases of the workers that live."""

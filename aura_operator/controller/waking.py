@@ -3,72 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import structlog
+from cachetools import LRUCache
 
 from aura_operator.clock import Clock
 from aura_operator.controller.approval_index import ApprovalIndex
+from aura_operator.controller.parked_index import ParkedTasks
 from aura_operator.controller.wakes import Gathered, WakeUp, look_again_at, verdict_on, wake_for
 from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Phase
 from aura_operator.errors import NotFoundError
-from aura_operator.store.approvals import ApprovalView, approval_ref, approval_view
+from aura_operator.store.approvals import PENDING, ApprovalView, approval_ref, approval_view
 from aura_operator.store.commit import get_retrying, try_commit
 from aura_operator.store.conditions import Condition, updated
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import APPROVALS, TASKS, Ref
-from aura_operator.store.task_fields import ConditionFields, StatusFields, Wait
+from aura_operator.store.task_fields import ConditionFields, StatusFields
 from aura_operator.store.task_repairs import Awaiting, fire
 from aura_operator.store.view import TaskView, task_ref
 
 log = structlog.get_logger()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParkedTask:
-    """What is kept of a parked task: enough to wake it without reading it. `conditions` without Parked, which a
-    wake-up writes anew."""
-
-    ref: Ref
-    uid: str
-    run: str
-    epoch: int
-    phase: Phase
-    waiting_for: tuple[Wait, ...]
-    fired: tuple[str, ...]
-    conditions: tuple[ConditionFields, ...]
-
-
-class ParkedTasks:
-    """An index of the parked tasks, as last seen."""
-
-    resource = TASKS
-
-    def __init__(self) -> None:
-        self._tasks: dict[Ref, ParkedTask] = {}
-
-    def seen(self, task: TaskView) -> None:
-        if task.phase is not Phase.WAITING:
-            self._tasks.pop(task.ref, None)
-            return
-        self._tasks[task.ref] = ParkedTask(
-            ref=task.ref,
-            uid=task.uid,
-            run=task.run,
-            epoch=task.epoch,
-            phase=task.phase,
-            waiting_for=task.waiting_for,
-            fired=task.fired,
-            conditions=tuple(item for item in task.conditions if item["type"] != "Parked"),
-        )
-
-    def gone(self, ref: Ref, uid: str) -> Sequence[Ref]:
-        self._tasks.pop(ref, None)
-        return ()
-
-    def get(self, ref: Ref) -> ParkedTask | None:
-        return self._tasks.get(ref)
+EARLY_KEPT = 10_000  # approvals whose task was woken before they were settled
 
 
 class Waking:
@@ -114,7 +71,8 @@ class Waking:
 class WakingByApproval:
     """Looks at an approval, and wakes its task as soon as its votes or the clock decide it.
 
-    That doesn't wait until the approval is settled: a task that wakes before that looks at the votes itself.
+    That doesn't wait until the approval is settled: a task that wakes before that looks at the votes itself. Where it
+    can't be settled for long, the task has parked again for it, and isn't woken a second time before it is.
     """
 
     resource = APPROVALS
@@ -123,6 +81,7 @@ class WakingByApproval:
         self._store = store
         self._clock = clock
         self._parked = parked
+        self._woken_early: LRUCache[str, int] = LRUCache(EARLY_KEPT)  # by the approval's uid, the epoch of its task
 
     async def reconcile(self, seen: ApprovalView) -> float | None:
         verdict = verdict_on(seen, self._clock.now())
@@ -131,10 +90,16 @@ class WakingByApproval:
         ref = task_ref(seen.ref.namespace, seen.request.task)
         wake = WakeUp(name=seen.ref.name, why=f"woken: {seen.ref.name} is {verdict}")
         parked = self._parked.get(ref)
-        if parked is not None and parked.run == seen.request.run:
+        if parked is not None and parked.run == seen.request.run and not self._woken_in_vain(seen, parked.epoch):
             await _fire(self._store, self._clock, parked, parked.conditions, wake)
         # Else it isn't parked as far as is known: once it is seen to be, Waking looks at all that it waits for.
         return None
+
+    def _woken_in_vain(self, approval: ApprovalView, epoch: int) -> bool:
+        if approval.phase != PENDING:
+            self._woken_early.pop(approval.uid, None)
+            return False
+        return self._woken_early.setdefault(approval.uid, epoch) < epoch
 
 
 def woken(conditions: Sequence[ConditionFields], wake: WakeUp, now: UnixSeconds) -> StatusFields:

@@ -22,21 +22,21 @@ Look = Callable[[Ref, Any], Awaitable[None]]
 
 @dataclass(slots=True)
 class _Lane:
-    """One namespace. `again` holds what came for an object while it was being looked at."""
+    """One namespace. `again` holds what came for an object while it was being looked at, and whether that can wait."""
 
     urgent: dict[Ref, Any] = field(default_factory=dict)
     rest: dict[Ref, Any] = field(default_factory=dict)
     running: set[Ref] = field(default_factory=set)
-    again: dict[Ref, Any] = field(default_factory=dict)
+    again: dict[Ref, tuple[Any, bool]] = field(default_factory=dict)
 
-    def put(self, queue: dict[Ref, Any], ref: Ref, seen: Any) -> None:
+    def put(self, ref: Ref, seen: Any, *, urgent: bool) -> None:
         if ref in self.running:
-            self.again[ref] = seen
+            self.again[ref] = seen, urgent or self.again.get(ref, (None, False))[1]
             return
-        if ref in self.urgent:
-            queue = self.urgent
-        elif queue is self.urgent:
+        urgent = urgent or ref in self.urgent
+        if urgent:
             self.rest.pop(ref, None)
+        queue = self.urgent if urgent else self.rest
         queue[ref] = seen if len(queue) < KEPT or queue.get(ref) is not None else None
 
     def take(self) -> tuple[Ref, Any] | None:
@@ -51,7 +51,8 @@ class _Lane:
     def done(self, ref: Ref) -> None:
         self.running.discard(ref)
         if ref in self.again:
-            self.put(self.urgent, ref, self.again.pop(ref))
+            seen, urgent = self.again.pop(ref)
+            self.put(ref, seen, urgent=urgent)
 
 
 class Work:
@@ -65,13 +66,13 @@ class Work:
     def soon(self, ref: Ref, seen: Any = None) -> None:
         """Before all that can wait."""
         lane = self._lane(ref)
-        lane.put(lane.urgent, ref, seen)
+        lane.put(ref, seen, urgent=True)
         self._start(lane)
 
     def later(self, ref: Ref, seen: Any = None) -> None:
         """After all that can't wait."""
         lane = self._lane(ref)
-        lane.put(lane.rest, ref, seen)
+        lane.put(ref, seen, urgent=False)
         self._start(lane)
 
     async def run(self) -> None:

@@ -42,9 +42,9 @@ def decode(line: str) -> Entry:
     try:
         fields: Fields = orjson.loads(line)
         name, at = fields["k"], from_text(fields["at"])
+        kind = _BY_NAME.get(name)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise _damaged(line, error) from error
-    kind = _BY_NAME.get(name)
     if kind is None:
         raise NewerJournalError(f"the journal has entries of the kind {name!r}, which this version doesn't know")
     try:

@@ -51,7 +51,7 @@ class LeaseView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contact:
+class Observed:
     """What one observer's own clock says: for how long it has heard from the server without a gap, and for how long
     it has seen no renewal by this owner, both in seconds."""
 
@@ -69,7 +69,7 @@ def pod_uid_of(incarnation: str) -> str:
     return incarnation.rpartition(".")[0]
 
 
-def proof_of_death(owner: Owner, lease: LeaseView | None, contact: Contact) -> Proof | None:
+def proof_of_death(owner: Owner, lease: LeaseView | None, observed: Observed) -> Proof | None:
     """Why nobody can be running the owner's tasks any more, or None while the owner may still be alive.
 
     `lease` is the one named after the owner's worker, as a fresh read showed it. One that is gone proves nothing by
@@ -79,6 +79,6 @@ def proof_of_death(owner: Owner, lease: LeaseView | None, contact: Contact) -> P
     if lease is not None and other and lease.pod_uid == pod_uid_of(owner.incarnation):
         return Proof.CONTAINER_RESTARTED  # the kubelet starts a container only after the end of the last one
     duration = LEASE_SECONDS if lease is None or other else lease.duration_seconds
-    if min(contact.uninterrupted_seconds, contact.unchanged_seconds) >= duration:
+    if min(observed.uninterrupted_seconds, observed.unchanged_seconds) >= duration:
         return Proof.LEASE_EXPIRED
     return None

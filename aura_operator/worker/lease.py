@@ -99,8 +99,8 @@ class WorkerLease:
         """Deletes the Lease at a clean end, when nothing is owned any more."""
         try:
             await self._holder.give_up()
-        except StoreError as error:
-            log.warning("lease not deleted; it runs out by itself", lease=str(self._holder.ref), error=str(error))
+        except (StoreError, TimeoutError) as error:
+            log.warning("lease not deleted; it runs out by itself", lease=str(self._holder.ref), error=why(error))
 
     async def _renew(self) -> None:
         deadline = self._holder.deadline

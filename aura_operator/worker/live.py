@@ -87,9 +87,7 @@ class LiveTask:
         self.decisions: dict[tuple[int, int], Decision] = {}
         self.arguments: dict[int, str] = {}  # of the calls that this owner has planned; a recovery reads them back
         self.wake = AutoResetEvent()
-        self.log = structlog.get_logger().bind(
-            task=f"{task.ref.namespace}/{task.ref.name}", epoch=task.epoch, worker=context.owner.worker
-        )
+        self.log = structlog.get_logger().bind(task=str(task.ref), epoch=task.epoch, worker=context.owner.worker)
         self._authorised_lapses = context.lease.lapses
         self._last_answer = 0  # position in the journal after the last model response
         self._recorded_at = self.now()

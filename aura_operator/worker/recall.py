@@ -8,6 +8,7 @@ from aura_operator.clock import Clock
 from aura_operator.core.codec import decode
 from aura_operator.core.fold import fold
 from aura_operator.core.state import TaskState, initial
+from aura_operator.errors import DamagedJournalError
 from aura_operator.store.interface import Store
 from aura_operator.store.journal_reads import SealedSegment, lines_of, read_journal
 from aura_operator.store.view import TaskView
@@ -27,7 +28,11 @@ async def recall(store: Store, clock: Clock, task: TaskView) -> Recalled:
     """Raises NewerJournalError, DamagedJournalError, StoreError."""
     segments, inline = await read_journal(store, task, clock)
     entries = (decode(line) for line in lines_of(segments, inline))
-    state = fold(initial(task=task.ref.name, run=task.run, user_input=task.user_input), entries)
+    start = initial(task=task.ref.name, run=task.run, user_input=task.user_input)
+    try:
+        state = fold(start, entries)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a field of another type than it is written
+        raise DamagedJournalError(f"{task.ref}: the journal has an entry that no version wrote ({error!r})") from error
     payloads = Payloads(task.manifest)
     await payloads.load(store, state.items, clock)
     return Recalled(state=state, segments=segments, payloads=payloads)

@@ -143,14 +143,21 @@ class House:
 
     async def parked(self, name: str, *waits: Wait, **where: Any) -> TaskView:
         """A task that a worker has parked, with the condition that says so."""
-        task = await self.running(name, **where)
+        return await self.park(await self.running(name, **where), *waits)
+
+    async def parked_again(self, name: str, *waits: Wait) -> TaskView:
+        """A task that was woken, once a worker has claimed it and found that it has to wait."""
+        woken = task_view(await self.memory.get(task_ref("n", name)))
+        return await self.park(task_view(await self.ground.do(claim(woken, A))), *waits)
+
+    async def park(self, task: TaskView, *waits: Wait) -> TaskView:
         held = owned(task, A)
         parked = Condition(type="Parked", holds=True, reason="ApprovalRequired", message="somebody is asked")
         write = task_writes.park(
             held,
             delta(held, '{"k":"asked"}'),
             waiting_for=waits,
-            fired=(),
+            fired=task.fired,
             now=self.clock.now(),
             fields={"summary": "parked", "conditions": updated(task.conditions, parked, now=self.clock.now())},
         )

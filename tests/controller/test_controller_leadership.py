@@ -10,6 +10,7 @@ from aura_operator.controller.controller import LEADER_LEASE
 from aura_operator.controller.leader import LOOK_SECONDS
 from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_SECONDS
 from aura_operator.errors import UnavailableError
+from aura_operator.store.lease_holder import GIVE_UP_SECONDS
 from aura_operator.store.leases import lease_ref
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Refuse, Slow
@@ -134,3 +135,14 @@ async def test_the_end_of_a_controller_leaves_nothing_running() -> None:
         await first.ended()
     await house.clock.advance(1)
     assert asyncio.all_tasks() == before
+
+
+@virtual_time
+async def test_the_end_of_a_process_does_not_wait_for_a_server_that_is_silent() -> None:
+    house = House()
+    async with house.controlled() as (seat,):
+        seat.store.add(Slow(seconds=1e6), lambda call: call.ref == lease_ref(HOME, LEADER_LEASE))
+        began = house.clock.boot()
+        ending = asyncio.ensure_future(seat.ended())
+        await house.clock.advance(GIVE_UP_SECONDS + 0.5)
+        assert ending.done() and house.clock.boot() - began <= GIVE_UP_SECONDS + 0.5

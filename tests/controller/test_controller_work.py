@@ -108,3 +108,32 @@ async def test_what_comes_while_it_ends_hurts_nobody() -> None:
         await desk.clock.advance(0)
     desk.work.soon(task_ref("n", "late"))
     assert desk.begun == []
+
+
+@virtual_time
+async def test_what_could_wait_is_not_urgent_because_it_came_while_its_object_was_looked_at() -> None:
+    desk = Desk(seconds=1.0)
+    twice = task_ref("n", "twice")
+    async with desk.working():
+        desk.work.later(twice, "first")
+        await desk.clock.advance(0.1)
+        for number in range(2 * AT_ONCE):
+            desk.work.later(task_ref("n", f"t{number}"))
+        desk.work.later(twice, "second")
+        await desk.clock.advance(10)
+    assert desk.begun.index(("twice", "second")) == 2 * AT_ONCE + 1, "after those that came before it"
+
+
+@virtual_time
+async def test_what_is_urgent_stays_so_although_it_came_again_as_what_can_wait() -> None:
+    desk = Desk(seconds=1.0)
+    twice = task_ref("n", "twice")
+    async with desk.working():
+        desk.work.later(twice, "first")
+        await desk.clock.advance(0.1)
+        for number in range(2 * AT_ONCE):
+            desk.work.later(task_ref("n", f"t{number}"))
+        desk.work.soon(twice, "second")
+        desk.work.later(twice, "third")
+        await desk.clock.advance(10)
+    assert desk.begun.index(("twice", "third")) == AT_ONCE

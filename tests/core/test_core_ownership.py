@@ -14,8 +14,8 @@ from aura_operator.core.lifecycle import Phase
 from aura_operator.core.limits import Limits
 from aura_operator.core.ownership import (
     LEASE_SECONDS,
-    Contact,
     LeaseView,
+    Observed,
     Owner,
     incarnation_of,
     proof_of_death,
@@ -50,8 +50,8 @@ LONG, SHORT = LEASE_SECONDS, LEASE_SECONDS - 0.1
     ],
 )
 def test_proof_of_death(seen: LeaseView | None, uninterrupted: float, unchanged: float, proof: Proof | None) -> None:
-    contact = Contact(uninterrupted_seconds=uninterrupted, unchanged_seconds=unchanged)
-    assert proof_of_death(ALICE, seen, contact) is proof
+    observed = Observed(uninterrupted_seconds=uninterrupted, unchanged_seconds=unchanged)
+    assert proof_of_death(ALICE, seen, observed) is proof
 
 
 def test_ranks_are_a_permutation_and_one_that_leaves_moves_only_its_share() -> None:
