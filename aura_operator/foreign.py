@@ -1,7 +1,8 @@
 """Code of others — plugins, SDKs, whoever implements a port — run so that nothing it raises ends a worker.
 
 asyncio lets SystemExit and KeyboardInterrupt of any task end the whole loop, and takes a CancelledError for its own.
-A worker runs the tasks of many, so neither may leave the place where the stranger was called.
+A worker runs the tasks of many, so neither may leave the place where the stranger was called. Owns that alone: what an
+error means for a task is said where it is caught.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One run of something for all who ask for it at the same time, as Go's singleflight."""
+"""One run of something for all who ask for it at the same time, as Go's singleflight.
+
+Owns the running ones only: what came of one is kept, if at all, by who made it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,6 @@ class SingleFlight(Generic[K, T]):
         await asyncio.gather(*running, return_exceptions=True)
 
     def _ended(self, key: K, running: asyncio.Task[T]) -> None:
-        if self._running.get(key) is running:
-            del self._running[key]
+        del self._running[key]
         if not running.cancelled():
             running.exception()  # looked at: everybody who waited may have been cancelled

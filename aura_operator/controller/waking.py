@@ -90,16 +90,14 @@ class WakingByApproval:
         ref = task_ref(seen.ref.namespace, seen.request.task)
         wake = WakeUp(name=seen.ref.name, why=f"woken: {seen.ref.name} is {verdict}")
         parked = self._parked.get(ref)
-        if parked is not None and parked.run == seen.request.run and not self._woken_in_vain(seen, parked.epoch):
-            await _fire(self._store, self._clock, parked, parked.conditions, wake)
-        # Else it isn't parked as far as is known: once it is seen to be, Waking looks at all that it waits for.
+        if parked is None or parked.run != seen.request.run:
+            return None  # as far as is known: once it is seen to be parked, Waking looks at all that it waits for
+        early = seen.phase == PENDING
+        if early and self._woken_early.get(seen.uid, parked.epoch) != parked.epoch:
+            return None
+        if await _fire(self._store, self._clock, parked, parked.conditions, wake) and early:
+            self._woken_early[seen.uid] = parked.epoch
         return None
-
-    def _woken_in_vain(self, approval: ApprovalView, epoch: int) -> bool:
-        if approval.phase != PENDING:
-            self._woken_early.pop(approval.uid, None)
-            return False
-        return self._woken_early.setdefault(approval.uid, epoch) < epoch
 
 
 def woken(conditions: Sequence[ConditionFields], wake: WakeUp, now: UnixSeconds) -> StatusFields:

@@ -87,8 +87,14 @@ def payload_of(fields: Any) -> Payload:
     if isinstance(fields, str):
         return Inline(text=fields)
     if "secretRef" in fields:
-        return Secret(name=fields["secretRef"], size_bytes=fields["bytes"])
-    return Stored(name=fields["ref"], sha256=fields["sha256"], size_bytes=fields["bytes"])
+        return Secret(name=_name_of(fields["secretRef"]), size_bytes=fields["bytes"])
+    return Stored(name=_name_of(fields["ref"]), sha256=fields["sha256"], size_bytes=fields["bytes"])
+
+
+def _name_of(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no object's name")
+    return value
 
 
 _PLAN_DEFAULTS = CallPlan(call=0, part=0, tool="")

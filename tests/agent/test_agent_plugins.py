@@ -129,6 +129,20 @@ async def test_a_factory_that_never_ends_is_given_up_shared_and_holds_up_nobody(
     await client.aclose()
 
 
+async def test_a_model_that_gives_up_by_itself_is_not_said_to_have_taken_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Impatient:
+        async def __aenter__(self) -> None:
+            raise TimeoutError("the licence server is silent")
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(model_client, "_built", lambda *_: Impatient())
+    error = await failure("impatient:x")
+    assert error.reason == "BadModelProvider" and "the licence server is silent" in str(error)
+
+
 async def test_a_factory_that_makes_no_model_is_told(install: Install) -> None:
     install("strings", BROKEN, no_model="strings:no_model")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
 
 from aura_operator.controller.work import AT_ONCE, KEPT, Work
 from aura_operator.store.resources import Ref
@@ -110,8 +112,19 @@ async def test_what_comes_while_it_ends_hurts_nobody() -> None:
     assert desk.begun == []
 
 
+@pytest.mark.parametrize(
+    ("puts", "place"),
+    [
+        ((Work.later,), 2 * AT_ONCE + 1),  # after those that came before it
+        ((Work.soon,), AT_ONCE),
+        ((Work.soon, Work.later), AT_ONCE),
+    ],
+    ids=["it can wait", "it is urgent", "it is urgent, and came again as what can wait"],
+)
 @virtual_time
-async def test_what_could_wait_is_not_urgent_because_it_came_while_its_object_was_looked_at() -> None:
+async def test_what_comes_while_its_object_is_looked_at_has_its_own_place(
+    puts: tuple[Callable[[Work, Ref, Any], None], ...], place: int
+) -> None:
     desk = Desk(seconds=1.0)
     twice = task_ref("n", "twice")
     async with desk.working():
@@ -119,21 +132,7 @@ async def test_what_could_wait_is_not_urgent_because_it_came_while_its_object_wa
         await desk.clock.advance(0.1)
         for number in range(2 * AT_ONCE):
             desk.work.later(task_ref("n", f"t{number}"))
-        desk.work.later(twice, "second")
+        for put in puts:
+            put(desk.work, twice, "again")
         await desk.clock.advance(10)
-    assert desk.begun.index(("twice", "second")) == 2 * AT_ONCE + 1, "after those that came before it"
-
-
-@virtual_time
-async def test_what_is_urgent_stays_so_although_it_came_again_as_what_can_wait() -> None:
-    desk = Desk(seconds=1.0)
-    twice = task_ref("n", "twice")
-    async with desk.working():
-        desk.work.later(twice, "first")
-        await desk.clock.advance(0.1)
-        for number in range(2 * AT_ONCE):
-            desk.work.later(task_ref("n", f"t{number}"))
-        desk.work.soon(twice, "second")
-        desk.work.later(twice, "third")
-        await desk.clock.advance(10)
-    assert desk.begun.index(("twice", "third")) == AT_ONCE
+    assert desk.begun.index(("twice", "again")) == place

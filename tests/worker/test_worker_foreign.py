@@ -36,11 +36,14 @@ PLACES = (
 async def test_nothing_that_a_stranger_raises_ends_the_worker(
     port: type, method: str, make: Callable[[], BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def raises(*_: object) -> None:
-        raise make()
+    met: list[BaseException] = []
 
     def raises_at_once(*_: object) -> None:
-        raise make()
+        met.append(make())
+        raise met[-1]
+
+    async def raises(*_: object) -> None:
+        raises_at_once()
 
     async with one_worker([("s__approved",)]) as (world, life):
         with monkeypatch.context() as patch:
@@ -48,6 +51,7 @@ async def test_nothing_that_a_stranger_raises_ends_the_worker(
             await world.create()
             await world.until(ONE, Phase.FAILED, Phase.WAITING, Phase.PENDING)
             await world.clock.sleep(30)
+        assert met, "the stranger was never called"
         assert life.worker.not_ready() is None
         await world.create(other := task_ref("n", "two"))
         assert (await world.ended(other))["phase"] == "Succeeded"

@@ -11,6 +11,7 @@ from aura_operator.core.instants import from_text
 from aura_operator.core.ownership import DEADLINE_SECONDS, LEASE_SECONDS, RENEW_SECONDS
 from aura_operator.errors import NotFoundError, OutcomeUnknownError, UnavailableError
 from aura_operator.store.interface import add
+from aura_operator.store.lease_holder import GIVE_UP_SECONDS
 from aura_operator.store.leases import FREE_SLOTS, lease_view, new_lease
 from aura_operator.store.resources import LEASES
 from aura_operator.testing.clock import virtual_time
@@ -253,3 +254,14 @@ async def test_a_lease_won_long_before_its_answer_was_read_is_renewed_before_it_
     assert lease.may_start()
     # Others count from the last renewal, so the permission must too.
     assert from_text(spec["renewTime"]) - from_text(spec["acquireTime"]) > DEADLINE_SECONDS
+
+
+@virtual_time
+async def test_the_end_of_a_process_does_not_wait_for_a_server_that_is_silent() -> None:
+    desk = Desk()
+    lease = desk.lease()
+    await lease.acquire()
+    desk.store.add(Slow(seconds=1e6), calls("get", LEASES))
+    began = desk.clock.boot()
+    await lease.give_up()
+    assert desk.clock.boot() - began <= GIVE_UP_SECONDS + 0.1 and not lease.may_start()

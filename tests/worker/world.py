@@ -163,7 +163,8 @@ class Life:
             slots=world.slots,
             drain_seconds=world.drain_seconds,
         )
-        self.pool = RuntimePool(self.store, world.clock, self._runtime)
+        # Looked up when it is called, so that a test can replace it.
+        self.pool = RuntimePool(self.store, world.clock, lambda spec, secrets: self._runtime(spec, secrets))
         self.worker = Worker(settings, self.store, world.clock, self.pool, str(self.number), preflight=self.preflight)
         self.stop = asyncio.Event()
         self._killed = asyncio.Event()

@@ -71,23 +71,25 @@ class ModelClient:
 
     async def _open(self) -> Model:
         if self._model is None:
-            self._model = await self._opening.do(self._settings.name, self._opened)
+            return await self._opening.do(self._settings.name, self._opened)
         return self._model
 
     async def _opened(self) -> Model:
+        """Kept here, and not by who asked: all of them may have been cancelled meanwhile."""
+        limit = asyncio.timeout(BUILD_SECONDS)
         try:
             with contained("opening it"):
-                async with asyncio.timeout(BUILD_SECONDS):
+                async with limit:
                     # A provider's SDK takes a second or two to load: in a thread, or the worker's Lease waits for it.
                     build = partial(_built, self._settings, self._resources)
                     model = await in_own_thread(build, f"model {self._settings.name}")
-                    return await self._resources.enter_async_context(model)
+                    self._model = await self._resources.enter_async_context(model)
+                    return self._model
         except ConfigurationError:
             raise
-        except TimeoutError:
-            raise self._unusable(f"it was not there within {BUILD_SECONDS:g} s") from None
         except Exception as error:  # noqa: BLE001 - foreign code
-            raise self._unusable(repr(error)) from None
+            late = limit.expired()  # else a TimeoutError is the provider's own
+            raise self._unusable(f"it was not there within {BUILD_SECONDS:g} s" if late else repr(error)) from None
 
     def _unusable(self, why: str) -> ConfigurationError:
         message = f"model {self._settings.name!r} can't be opened: {why}; correct its provider in the worker's image"

@@ -21,8 +21,8 @@ GROUP = "aura_operator.model_providers"
 Factory = Callable[[ModelSettings], Model]
 """Makes the model that `settings.name` stands for.
 
-Called in a thread, once for each agent revision that uses it; it may block, and sends nothing. What it raises fails the
-task with the reason BadModelProvider; a ConfigurationError passes through as it is.
+Called in a thread, once for each agent revision that uses it; it may block, for a minute at most, and sends nothing.
+What it raises fails the task with the reason BadModelProvider; a ConfigurationError passes through as it is.
 """
 
 
