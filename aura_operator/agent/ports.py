@@ -83,7 +83,8 @@ class Tools(Protocol):
         nothing is sent and its exception passes through. Nothing else is raised; what goes wrong is in the outcome's
         `status`:
 
-        - OK and ERROR: the call happened, or can't (an unknown tool, arguments that don't fit its schema).
+        - OK and ERROR: the call happened, or can't (an unknown tool, arguments that don't fit its schema). The text
+          for an unknown tool names those that there are, so that the model can go on with one of them.
         - NOT_SENT: certain that no server has had it. Only then may it be sent again, here or by the caller.
         - UNKNOWN: all the rest. Whatever is in doubt after the first byte is UNKNOWN: no answer within
           the call's `timeout_seconds` (which bound `before_send` too), a connection that was cut, `aclose`.

@@ -37,7 +37,7 @@ class WakeUp:
 def cancelled(seen: Gathered) -> WakeUp | None:
     if seen.task.desired is not Desired.CANCEL:
         return None
-    return _any(seen, "woken to end: cancelled as desired")
+    return _any(seen, "woken to end: spec.desired is Cancel")
 
 
 def expired(seen: Gathered) -> WakeUp | None:

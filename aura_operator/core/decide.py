@@ -52,7 +52,7 @@ def begun(state: TaskState) -> tuple[CallTool, ...]:
 def _ending(state: TaskState, limits: Limits, at: float) -> Finished | None:
     """The first reason to end that holds, in the order of their weight."""
     if state.control is Control.CANCEL:
-        return Finished(at=at, phase=Phase.CANCELLED, reason="Cancelled", message="cancelled as desired")
+        return Finished(at=at, phase=Phase.CANCELLED, reason="Cancelled", message="spec.desired is Cancel")
     if state.control is Control.EXPIRED:
         return _failed(at, "DeadlineExceeded", DEADLINE_PASSED)
     if state.failure is not None:
@@ -73,6 +73,10 @@ def _ending(state: TaskState, limits: Limits, at: float) -> Finished | None:
 
 def _failed(at: float, reason: str, message: str) -> Finished:
     return Finished(at=at, phase=Phase.FAILED, reason=reason, message=message)
+
+
+def _attempts(count: int) -> str:
+    return "1 attempt" if count == 1 else f"{count} attempts"
 
 
 def _tool(call: CallState) -> CallTool:
@@ -162,7 +166,7 @@ def _next_turn(state: TaskState, limits: Limits, now: float) -> Wanted:
     if trouble is None:
         return Wanted(work=(CallModel(turn=state.turns + 1, attempt=1),))
     if trouble.retry_at is None or trouble.failures > limits.model_retries:
-        return Wanted(ending=_failed(at, trouble.reason, f"{trouble.message} ({trouble.failures} attempts)"))
+        return Wanted(ending=_failed(at, trouble.reason, f"{trouble.message} ({_attempts(trouble.failures)})"))
     if trouble.retry_at > now:
         name = model_timer(state.turns + 1, trouble.failures)
         wait = Await(reason=WaitReason.MODEL_RETRY, name=name, until=trouble.retry_at)

@@ -134,8 +134,9 @@ async def what_the_last_check_raises_passes_through_and_nothing_is_sent(ground: 
 async def an_unknown_tool_is_an_error_that_nobody_was_asked_about(ground: ToolsGround) -> None:
     await ground.tools.start()
     outcome = await ground.call(ground.answering, tool="nobody__nothing", before_send=_never_asked)
-    assert outcome.status is Outcome.ERROR and ground.tool in outcome.text, outcome
-    assert ground.received() == []
+    assert outcome.status is Outcome.ERROR, f"a tool that isn't there is an ERROR, not {outcome}"
+    assert ground.tool in outcome.text, f"the text doesn't name the tools that there are: {outcome.text!r}"
+    assert ground.received() == [], "the call was sent"
 
 
 async def arguments_that_do_not_fit_are_an_error_that_nobody_was_asked_about(ground: ToolsGround) -> None:

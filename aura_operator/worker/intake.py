@@ -184,7 +184,7 @@ class Intake:
         return await self._runner.run()
 
     async def _cancelled(self, mine: TaskView) -> Ended:
-        return await end(self._context, mine, Phase.CANCELLED, "Cancelled", "cancelled as desired")
+        return await end(self._context, mine, Phase.CANCELLED, "Cancelled", "spec.desired is Cancel")
 
 
 def _unsupported(task: TaskView) -> ConfigurationError | None:

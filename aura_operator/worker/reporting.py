@@ -15,6 +15,7 @@ from aura_operator.core.instants import to_second_text
 from aura_operator.core.lifecycle import Phase
 from aura_operator.core.state import TaskState
 from aura_operator.core.text import dumps
+from aura_operator.errors import ToolServerError
 from aura_operator.store.conditions import Condition, conditions_of, going_on, updated
 from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import StatusFields, journal_facts
@@ -110,8 +111,11 @@ def _paused(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
 
 
 def _model_retry(state: TaskState, wait: Await, deciders: Deciders) -> _Told:
-    trouble = state.trouble.message if state.trouble is not None else ""
-    return _Told(summary=f"model error, again at {_until(wait)}: {trouble}", message=trouble)
+    trouble = state.trouble
+    if trouble is None:
+        return _Told(summary=f"the model is asked again at {_until(wait)}", message="")
+    what = "tool server error" if trouble.reason == ToolServerError.reason else "model error"
+    return _Told(summary=f"{what}, again at {_until(wait)}: {trouble.message}", message=trouble.message)
 
 
 def _retry_later(state: TaskState, wait: Await, deciders: Deciders) -> _Told:

@@ -5,7 +5,7 @@ Owns making it of a spec and the contents of Secrets. Not here: reading those an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, assert_never
@@ -81,8 +81,19 @@ class RuntimeSource(Protocol):
         ...
 
 
-def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> AgentRuntime:
-    """The runtime for a spec and its Secrets' contents. Connects to nothing yet."""
+Secrets = Mapping[str, Mapping[str, str]]
+"""The contents of the Secrets that an agent names, as text: Secret name, then key."""
+
+Build = Callable[[AgentSpec, Secrets], AgentRuntime]
+"""Makes the runtime of an agent revision, without waiting for anything.
+
+Raises ConfigurationError where there can be no such runtime: the task fails with its reason. Whatever else it raises
+is taken for passing.
+"""
+
+
+def build(spec: AgentSpec, secrets: Secrets) -> AgentRuntime:
+    """The product's Build: the model by its provider, the tools by MCP."""
     model = spec.model
     key = model.api_key_secret_ref
     if key is not None and key.key not in secrets[key.name]:
@@ -112,7 +123,7 @@ def build(spec: AgentSpec, secrets: Mapping[str, Mapping[str, str]]) -> AgentRun
     )
 
 
-def _server(server: McpServer, secrets: Mapping[str, Mapping[str, str]]) -> ServerSpec:
+def _server(server: McpServer, secrets: Secrets) -> ServerSpec:
     match server:
         case StreamableHttpServer():
             headers = secrets[server.headers_secret_ref.name] if server.headers_secret_ref else {}

@@ -26,7 +26,7 @@ from aura_operator.store.commit import get_retrying
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import SECRETS, Ref
 from aura_operator.worker.revision import READ_SECONDS, REFUSED_SECONDS, read_revision
-from aura_operator.worker.runtime import AgentRuntime, build
+from aura_operator.worker.runtime import AgentRuntime, Build, Secrets, build
 
 LINGER_SECONDS = 300.0  # idle connections of a revision are kept for this time: parked tasks come back
 IDLE_KEPT = 64
@@ -38,8 +38,6 @@ log = structlog.get_logger()
 
 Key = tuple[str, str, str]
 """Namespace, revision, and the versions of the Secrets."""
-Secrets = Mapping[str, Mapping[str, str]]
-Build = Callable[[AgentSpec, Secrets], AgentRuntime]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,7 +58,7 @@ class _Contents:
 class RuntimePool:
     """AgentRuntime by revision; used as `async with`, which closes everything at its end.
 
-    `make` builds a runtime without waiting for anything: another one than the product's for tests.
+    `make` builds a runtime without waiting for anything.
     """
 
     def __init__(self, store: Store, clock: Clock, make: Build = build) -> None:

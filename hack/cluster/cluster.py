@@ -194,6 +194,10 @@ class Cluster:
         self._write_kubeconfig(self._layout.controllers, "controllers", controllers)
 
     def _start_all(self, kube: Path, progress: Progress) -> None:
+        for component, known in self.processes().items():
+            if known is None:
+                # What ended before this start says nothing about it.
+                self._layout.record(component).unlink(missing_ok=True)
         progress.detail = "etcd and API server"
         self._start(Component.ETCD, kube)
         self._start(Component.API_SERVER, kube)

@@ -31,8 +31,13 @@ class ProcessId:
 
 
 def start(command: list[str], *, cwd: Path, log: Path, record: Path) -> ProcessId:
-    """Starts `command` in a session of its own (Ctrl-C doesn't reach it) and writes who it is to `record`."""
-    with log.open("ab") as output:
+    """Starts `command` in a session of its own (Ctrl-C doesn't reach it) and writes who it is to `record`.
+
+    `log` gets what it says; what is there of an earlier process goes to a file beside it, `<log>.previous`.
+    """
+    if log.exists():
+        log.replace(log.with_name(f"{log.name}.previous"))
+    with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )

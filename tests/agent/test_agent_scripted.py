@@ -98,3 +98,10 @@ async def test_calls_without_ids_of_the_providers_have_stable_ones() -> None:
     turn = await play([{"calls": [{"tool": "a"}]}], (UserInput(text="go"),))
 
     assert json.loads(turn.payload)["parts"][turn.calls[0].part]["tool_call_id"] == "call-0-0"
+
+
+async def test_a_setting_that_is_misspelt_is_named_with_what_there_is() -> None:
+    client = ModelClient(ModelSettings(name="scripted:test", settings={"scrypt": [{"text": "no"}]}))
+    with pytest.raises(ConfigurationError, match=r"no setting scrypt; it has script") as caught:
+        await client.respond(Conversation("", inline), (UserInput(text="go"),), ())
+    assert caught.value.reason == "BadModelSettings"

@@ -43,6 +43,15 @@ async def test_a_provider_that_asks_for_patience_without_end_is_asked_again_with
     assert from_text(timer["until"]) <= time.time() + 3600
 
 
+@pytest.mark.behaviour(29)
+async def test_a_tool_server_that_is_away_is_not_said_to_be_the_model(stage: Stage) -> None:
+    away = [{"name": "away", "transport": "StreamableHTTP", "url": "http://127.0.0.1:9/mcp"}]
+    await stage.agent([says("never")], mcpServers=away)
+    await stage.task()
+    status = await stage.until_phase("one", "Waiting", "Failed")
+    assert status["summary"].startswith("tool server error, again at ") and "'away'" in status["summary"]
+
+
 @pytest.mark.behaviour(3)
 async def test_an_effect_in_doubt_is_asked_about_also_where_another_task_has_its_number_in_its_name(
     stage: Stage, ledger: Ledger, approve: Callable[..., None]

@@ -21,8 +21,8 @@ from aura_operator.testing.faulty import Call, FaultyStore, Predicate, Refuse, S
 from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.memory_tools import MemoryTools
 from aura_operator.worker.revision import READ_SECONDS, REFUSED_SECONDS
-from aura_operator.worker.runtime import AgentRuntime
-from aura_operator.worker.runtime_pool import IDLE_KEPT, LINGER_SECONDS, SWEEP_SECONDS, RuntimePool, Secrets
+from aura_operator.worker.runtime import AgentRuntime, Secrets
+from aura_operator.worker.runtime_pool import IDLE_KEPT, LINGER_SECONDS, SWEEP_SECONDS, RuntimePool
 
 NAMESPACE = "n"
 

@@ -6,6 +6,7 @@ Owns connecting, listing tools and noticing the end. It makes no calls, and know
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -28,6 +29,11 @@ _CLOSE_SECONDS = 10.0
 _PATIENCE_SECONDS = 0.5
 
 _log = structlog.get_logger(__name__)
+
+# The library warns of a server that answers 202 where a session ends. Whatever a server says then, it is left.
+logging.getLogger("mcp.client.streamable_http").addFilter(
+    lambda record: not record.getMessage().startswith("Session termination failed")
+)
 
 
 @dataclass(slots=True, eq=False)

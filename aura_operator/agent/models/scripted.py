@@ -20,6 +20,7 @@ from aura_operator.errors import ConfigurationError
 
 SCRIPTED = "scripted"
 
+_SETTINGS = frozenset({"script"})
 _STEP_KEYS = frozenset({"text", "calls", "delay_seconds", "error", "echo", "loop"})
 _AFTER_THE_END: Mapping[str, Any] = {"text": "done"}
 
@@ -32,7 +33,7 @@ def scripted_model(settings: ModelSettings) -> FunctionModel:
     repeat it for ever. Past the end it says "done". Raises ConfigurationError if the script is none.
     """
     name = settings.name.partition(":")[2]
-    script = _checked(name, settings.settings.get("script", []))
+    script = _checked(name, settings.settings)
 
     async def play(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[str | dict[int, DeltaToolCall]]:
         number = sum(isinstance(message, ModelResponse) for message in messages)
@@ -77,9 +78,11 @@ def _failure(name: str, error: Mapping[str, Any]) -> ModelHTTPError:
     return ModelHTTPError(status, f"{SCRIPTED}:{name}", body={"message": "the script says so"}, headers=headers)
 
 
-def _checked(name: str, script: object) -> list[Mapping[str, Any]]:
-    problem = None
-    if not isinstance(script, list) or not all(isinstance(step, Mapping) for step in script):
+def _checked(name: str, settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    script, problem = settings.get("script", []), None
+    if strange := sorted(settings.keys() - _SETTINGS):
+        problem = f"there is no setting {', '.join(strange)}; it has {', '.join(sorted(_SETTINGS))}"
+    elif not isinstance(script, list) or not all(isinstance(step, Mapping) for step in script):
         problem = "settings.script must be a list of steps"
     else:
         unknown = sorted({key for step in script for key in step} - _STEP_KEYS)
