@@ -22,7 +22,7 @@ from aura_operator.core.entries import Outcome, Usage
 from aura_operator.core.limits import Limits
 from aura_operator.core.text import dumps
 from aura_operator.core.transcript import Item
-from aura_operator.worker.runtime import AgentRuntime
+from aura_operator.worker.runtime.agent_runtime import AgentRuntime
 
 TOOL = "x__tool"
 

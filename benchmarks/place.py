@@ -17,7 +17,7 @@ from aura_operator.core.ownership import Owner, incarnation_of
 from aura_operator.store.events import EventRecorder
 from aura_operator.store.leases import lease_ref
 from aura_operator.worker.lease import WorkerLease
-from aura_operator.worker.live import WorkerContext
+from aura_operator.worker.task.live import WorkerContext
 from benchmarks.recording import RecordingStore
 from hack.cluster import Cluster
 from hack.install import NAMESPACE, install

@@ -15,7 +15,7 @@ from aura_operator.store.resources import TASKS, new
 from aura_operator.store.task_fields import StatusFields
 from aura_operator.store.task_writes import JournalDelta, OwnedTask, append, claim
 from aura_operator.store.view import task_ref, task_view
-from aura_operator.worker.reporting import running
+from aura_operator.worker.task.reporting import running
 
 OWNER = Owner(worker="raw", incarnation="raw.1")
 INLINE_BYTES = 8 * 1024  # so much stands in the status before it is dropped, as sealing does

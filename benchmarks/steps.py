@@ -12,8 +12,8 @@ from aura_operator.core.lifecycle import Phase
 from aura_operator.store.interface import Selection
 from aura_operator.store.resources import CHECKPOINTS, TASKS, new
 from aura_operator.store.view import task_ref, task_view
-from aura_operator.worker.ending import Ended
 from aura_operator.worker.intake import Intake
+from aura_operator.worker.task.ending import Ended
 from benchmarks.figures import Figure, differences, median, percentile
 from benchmarks.instant import Instant, InstantRuntimes
 from benchmarks.place import Seat, seat

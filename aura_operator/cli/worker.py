@@ -58,7 +58,7 @@ async def _made(
     from aura_operator.agent.models import preload
     from aura_operator.worker import preflight
     from aura_operator.worker.runtime import build
-    from aura_operator.worker.runtime_pool import RuntimePool
+    from aura_operator.worker.runtime.pool import RuntimePool
     from aura_operator.worker.worker import Worker, WorkerSettings
 
     settings = WorkerSettings(

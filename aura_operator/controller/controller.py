@@ -14,26 +14,26 @@ from typing import Any
 import structlog
 
 from aura_operator.clock import Clock
-from aura_operator.controller.agents import AgentReadiness
-from aura_operator.controller.approval_index import ApprovalIndex
 from aura_operator.controller.contact import Contact
 from aura_operator.controller.events import EventSource, Watch
-from aura_operator.controller.explaining import Explaining
 from aura_operator.controller.health import Health
-from aura_operator.controller.known import Known
+from aura_operator.controller.indexes.approvals import ApprovalIndex
+from aura_operator.controller.indexes.known import Known
+from aura_operator.controller.indexes.objects import Objects, ref_of
+from aura_operator.controller.indexes.parked import ParkedTasks
+from aura_operator.controller.indexes.pending import PendingTasks
 from aura_operator.controller.leader import Leadership
-from aura_operator.controller.objects import Objects, ref_of
-from aura_operator.controller.orphans import Orphaning
 from aura_operator.controller.owners import Owners
-from aura_operator.controller.parked_index import ParkedTasks
-from aura_operator.controller.pending_index import PendingTasks
 from aura_operator.controller.reconciler import VIEWS, Index, Reconciler
+from aura_operator.controller.reconcilers.agents import AgentReadiness
+from aura_operator.controller.reconcilers.explaining import Explaining
+from aura_operator.controller.reconcilers.orphans import Orphaning
+from aura_operator.controller.reconcilers.settling import Settling
+from aura_operator.controller.reconcilers.ttl import TimeToLive
+from aura_operator.controller.reconcilers.waking import Waking, WakingByApproval
+from aura_operator.controller.reconcilers.withdrawing import Withdrawing
 from aura_operator.controller.resync import Resync, urgent
 from aura_operator.controller.schedule import Schedule
-from aura_operator.controller.settling import Settling
-from aura_operator.controller.ttl import TimeToLive
-from aura_operator.controller.waking import Waking, WakingByApproval
-from aura_operator.controller.withdrawing import Withdrawing
 from aura_operator.controller.work import Work
 from aura_operator.errors import NotFoundError, StoreError
 from aura_operator.store.commit import get_retrying

@@ -8,7 +8,7 @@ from __future__ import annotations
 from aura_operator.clock import Clock
 from aura_operator.controller.contact import Contact
 from aura_operator.controller.events import Watch
-from aura_operator.controller.known import Known
+from aura_operator.controller.indexes.known import Known
 from aura_operator.controller.resync import Resync
 
 NO_ANSWER_SECONDS = 30.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from aura_operator.controller.agents import agent_view
+from aura_operator.store.agents import agent_view
 from aura_operator.store.approvals import approval_view
 from aura_operator.store.resources import AGENTS, APPROVALS, TASKS, Manifest, Ref, Resource
 from aura_operator.store.view import task_view

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from aura_operator.clock import Clock
-from aura_operator.controller.known import Known
-from aura_operator.controller.objects import ref_of
+from aura_operator.controller.indexes.known import Known
+from aura_operator.controller.indexes.objects import ref_of
 from aura_operator.controller.reconciler import VIEWS
 from aura_operator.core.lifecycle import Phase
 from aura_operator.errors import StoreError

@@ -15,9 +15,9 @@ from aura_operator.store.commit import commit
 from aura_operator.store.task_fields import StatusFields
 from aura_operator.store.task_writes import JournalDelta, claim
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.worker import reporting
-from aura_operator.worker.live import WorkerContext
-from aura_operator.worker.opening import Opening
+from aura_operator.worker.task import reporting
+from aura_operator.worker.task.live import WorkerContext
+from aura_operator.worker.task.opening import Opening
 
 log = structlog.get_logger()
 

@@ -22,14 +22,14 @@ from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker.candidates import ends_only
 from aura_operator.worker.claiming import claim_entry, claimed
 from aura_operator.worker.clocks import clock_lead_seconds
-from aura_operator.worker.ending import Ended, end, fail, hand_back
-from aura_operator.worker.interruption import Interrupted, Interruption, Reason
-from aura_operator.worker.live import Ahead, LiveTask, WorkerContext
-from aura_operator.worker.opening import Look, look, woken_by_people
-from aura_operator.worker.recall import Recalled, recall
-from aura_operator.worker.revision import pin
-from aura_operator.worker.runner import Runner
-from aura_operator.worker.runtime import AgentRuntime, RuntimeSource
+from aura_operator.worker.runtime.agent_runtime import AgentRuntime, RuntimeSource
+from aura_operator.worker.runtime.revision import pin
+from aura_operator.worker.task.ending import Ended, end, fail, hand_back
+from aura_operator.worker.task.interruption import Interrupted, Interruption, Reason
+from aura_operator.worker.task.live import Ahead, LiveTask, WorkerContext
+from aura_operator.worker.task.opening import Look, look, woken_by_people
+from aura_operator.worker.task.recall import Recalled, recall
+from aura_operator.worker.task.runner import Runner
 
 log = structlog.get_logger()
 

@@ -18,10 +18,10 @@ from aura_operator.foreign import contained
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView, task_view
 from aura_operator.worker.candidates import Candidates, ends_only, quarantined
-from aura_operator.worker.ending import Ended, hand_back
 from aura_operator.worker.intake import Intake
-from aura_operator.worker.live import WorkerContext
-from aura_operator.worker.runtime import RuntimeSource
+from aura_operator.worker.runtime.agent_runtime import RuntimeSource
+from aura_operator.worker.task.ending import Ended, hand_back
+from aura_operator.worker.task.live import WorkerContext
 
 log = structlog.get_logger()
 

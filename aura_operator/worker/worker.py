@@ -25,10 +25,10 @@ from aura_operator.store.resources import LEASES, TASKS, Manifest
 from aura_operator.store.view import task_view
 from aura_operator.worker.candidates import Candidates
 from aura_operator.worker.lease import WorkerLease
-from aura_operator.worker.live import WorkerContext
 from aura_operator.worker.peers import Peers
-from aura_operator.worker.runtime import RuntimeSource
+from aura_operator.worker.runtime.agent_runtime import RuntimeSource
 from aura_operator.worker.slots import Slots
+from aura_operator.worker.task.live import WorkerContext
 
 log = structlog.get_logger()
 

@@ -16,7 +16,7 @@ from aura_operator.agent.models import preload
 from aura_operator.cli import main  # noqa: F401
 from aura_operator.controller import controller, watching  # noqa: F401
 from aura_operator.process import probes  # noqa: F401
-from aura_operator.worker import runtime_pool, worker  # noqa: F401
+from aura_operator.worker.runtime import pool  # noqa: F401
 
 asyncio.run(preload.load())
 preload.load_usual_providers()

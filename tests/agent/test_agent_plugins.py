@@ -71,7 +71,7 @@ async def test_the_provider_of_the_documentation_is_found_by_its_prefix_and_answ
     source, check = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]
     install("parrots", source, **tomllib.loads(points))
     checks: dict[str, Callable[[], None]] = {}
-    exec(check, checks)  # noqa: S102 - the page's own words
+    exec(check, checks)
     await asyncio.to_thread(checks["test_my_provider"])
 
     turn = await ask("parrot:polly")

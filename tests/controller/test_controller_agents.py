@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aura_operator.controller.agents import readiness
+from aura_operator.controller.reconcilers.agents import readiness
 from aura_operator.core.instants import to_second_text
 from aura_operator.store.interface import add
 from aura_operator.store.resources import Ref

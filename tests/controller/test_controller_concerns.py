@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from aura_operator.controller.explaining import PATIENCE_SECONDS, PAUSED, Gathered, look_again_at, summary_for
-from aura_operator.controller.ttl import due_at
+from aura_operator.controller.reconcilers.explaining import (
+    PATIENCE_SECONDS,
+    PAUSED,
+    Gathered,
+    look_again_at,
+    summary_for,
+)
+from aura_operator.controller.reconcilers.ttl import due_at
 from aura_operator.core import codec
 from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase

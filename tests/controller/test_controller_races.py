@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from aura_operator.controller.known import Known
+from aura_operator.controller.indexes.known import Known
 from aura_operator.controller.leader import Leadership
 from aura_operator.controller.work import KEPT, Work
 from aura_operator.core.instants import BootSeconds

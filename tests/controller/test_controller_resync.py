@@ -9,8 +9,8 @@ import pytest
 
 from aura_operator.controller.controller import RESYNC_SECONDS, Controller, ControllerSettings
 from aura_operator.controller.events import EventSource, StoreEvents, Tell
-from aura_operator.controller.explaining import PATIENCE_SECONDS
 from aura_operator.controller.health import DEAF_SECONDS, LATE_SECONDS
+from aura_operator.controller.reconcilers.explaining import PATIENCE_SECONDS
 from aura_operator.controller.work import AT_ONCE
 from aura_operator.core.lifecycle import Phase, WaitKind
 from aura_operator.errors import UnavailableError

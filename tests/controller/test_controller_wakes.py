@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from aura_operator.controller.wakes import Gathered, look_again_at, wake_for
+from aura_operator.controller.reconcilers.wakes import Gathered, look_again_at, wake_for
 from aura_operator.core.absorb import SteeringText
 from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase, WaitKind

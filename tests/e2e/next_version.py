@@ -13,7 +13,7 @@ from aura_operator.core.absorb import World, absorb
 from aura_operator.core.entries import Entry
 from aura_operator.core.kinds import Kind
 from aura_operator.core.state import TaskState
-from aura_operator.worker import runner
+from aura_operator.worker.task import runner
 
 SCHEMA = codec.SCHEMA + 1
 

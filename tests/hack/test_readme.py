@@ -72,7 +72,9 @@ def test_its_commands_run_in_order(own_cluster: Cluster, checkout: Path, tmp_pat
     assert "condition met" in said
     assert "(last owner: LeaseExpired)" in said
     kubectl = Kubectl(own_cluster.kubeconfig)
-    assert "aura" not in kubectl("get", "crds,validatingadmissionpolicies,mutatingadmissionpolicies", "--output", "name")
+    assert "aura" not in kubectl(
+        "get", "crds,validatingadmissionpolicies,mutatingadmissionpolicies", "--output", "name"
+    )
 
 
 @pytest.mark.timeout(900)

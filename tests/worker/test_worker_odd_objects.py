@@ -17,7 +17,7 @@ from aura_operator.store.resources import REVISIONS, Ref
 from aura_operator.store.view import task_ref, task_view
 from aura_operator.testing import memory_schema
 from aura_operator.testing.clock import virtual_time
-from aura_operator.worker import models, performing
+from aura_operator.worker.task import models, performing
 from tests.worker.world import NAMESPACE, ONE, World, one_worker
 
 ODD = task_ref(NAMESPACE, "odd")

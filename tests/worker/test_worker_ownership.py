@@ -19,8 +19,8 @@ from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Call, Predicate, Refuse, Slow
 from aura_operator.worker.claiming import claim_entry, claimed
 from aura_operator.worker.lease import WorkerLease
-from aura_operator.worker.live import WorkerContext
-from aura_operator.worker.revision import pin
+from aura_operator.worker.runtime.revision import pin
+from aura_operator.worker.task.live import WorkerContext
 from tests.worker.world import HOME, NAMESPACE, ONE, Life, World, one_worker
 
 TWO = task_ref(NAMESPACE, "two")

@@ -16,7 +16,7 @@ from aura_operator.store.resources import TASKS, new
 from aura_operator.store.view import task_view
 from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.memory import MemoryStore
-from aura_operator.worker.recall import recall
+from aura_operator.worker.task.recall import recall
 
 GOLDEN = Path(__file__).parents[1] / "core" / "golden"
 RUNS = {"schema-1": "run-1", "schema-2": "run-2"}

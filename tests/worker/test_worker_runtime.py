@@ -14,7 +14,7 @@ from aura_operator.core.limits import Limits
 from aura_operator.errors import ToolServerError
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.memory_tools import MemoryTools
-from aura_operator.worker.runtime import AgentRuntime
+from aura_operator.worker.runtime.agent_runtime import AgentRuntime
 
 
 class SlowTools(MemoryTools):

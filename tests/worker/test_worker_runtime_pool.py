@@ -20,9 +20,9 @@ from aura_operator.testing.clock import FakeClock, virtual_time
 from aura_operator.testing.faulty import Call, FaultyStore, Predicate, Refuse, Slow, calls
 from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.memory_tools import MemoryTools
-from aura_operator.worker.revision import READ_SECONDS, REFUSED_SECONDS
-from aura_operator.worker.runtime import AgentRuntime, Secrets
-from aura_operator.worker.runtime_pool import IDLE_KEPT, LINGER_SECONDS, SWEEP_SECONDS, RuntimePool
+from aura_operator.worker.runtime.agent_runtime import AgentRuntime, Secrets
+from aura_operator.worker.runtime.pool import IDLE_KEPT, LINGER_SECONDS, SWEEP_SECONDS, RuntimePool
+from aura_operator.worker.runtime.revision import READ_SECONDS, REFUSED_SECONDS
 
 NAMESPACE = "n"
 

@@ -9,7 +9,7 @@ from aura_operator.store.overflow import payload_object
 from aura_operator.store.resources import CHECKPOINTS
 from aura_operator.testing.clock import virtual_time
 from aura_operator.testing.faulty import Refuse, Slow, calls
-from aura_operator.worker.writer import LINGER_SECONDS
+from aura_operator.worker.task.writer import LINGER_SECONDS
 from tests.worker.writing import PATCHES, Desk, line, writing
 
 

@@ -27,8 +27,8 @@ from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.faulty import Call, FaultyStore
 from aura_operator.testing.memory import MemoryStore
 from aura_operator.worker.lease import WorkerLease
-from aura_operator.worker.runtime import AgentRuntime, Secrets
-from aura_operator.worker.runtime_pool import RuntimePool
+from aura_operator.worker.runtime.agent_runtime import AgentRuntime, Secrets
+from aura_operator.worker.runtime.pool import RuntimePool
 from aura_operator.worker.worker import Worker, WorkerSettings, at_once
 from tests.worker.fakes import AGENT_SPEC, MODEL_SPEC, RULES, LedgerTools, Line, ProgramModel
 

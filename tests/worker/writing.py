@@ -14,7 +14,7 @@ from aura_operator.testing.clock import FakeClock
 from aura_operator.testing.faulty import Call, FaultyStore, calls
 from aura_operator.testing.memory import MemoryStore
 from aura_operator.testing.store_checks_writes import A, Ground, owned
-from aura_operator.worker.writer import JournalWriter
+from aura_operator.worker.task.writer import JournalWriter
 
 PATCHES = calls("patch", TASKS)
 

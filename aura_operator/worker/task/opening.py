@@ -28,12 +28,12 @@ from aura_operator.foreign import contained
 from aura_operator.store.approvals import PENDING, approval_ref, approval_view
 from aura_operator.store.resources import Manifest
 from aura_operator.store.view import TaskView
-from aura_operator.worker.approval_requests import SETTLING_SECONDS, decision_on
-from aura_operator.worker.calls import intent_of
 from aura_operator.worker.clocks import clock_lead_seconds
-from aura_operator.worker.live import Ahead, WorkerContext
-from aura_operator.worker.recall import Recalled, recall
-from aura_operator.worker.runtime import AgentRuntime
+from aura_operator.worker.runtime.agent_runtime import AgentRuntime
+from aura_operator.worker.task.approval_requests import SETTLING_SECONDS, decision_on
+from aura_operator.worker.task.calls import intent_of
+from aura_operator.worker.task.live import Ahead, WorkerContext
+from aura_operator.worker.task.recall import Recalled, recall
 
 log = structlog.get_logger()
 

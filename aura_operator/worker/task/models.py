@@ -17,7 +17,7 @@ from aura_operator.core.entries import ModelAnswered, ModelFailed, Usage
 from aura_operator.core.instants import quantised
 from aura_operator.core.plan import CallPlan
 from aura_operator.errors import ConfigurationError, ContentRejectedError, ModelError, ToolServerError
-from aura_operator.worker.live import LiveTask
+from aura_operator.worker.task.live import LiveTask
 
 MAX_CALLS = 32  # of one response: their plans stand in one entry
 MAX_BACKOFF_SECONDS = 60.0

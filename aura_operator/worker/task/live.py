@@ -27,11 +27,11 @@ from aura_operator.store.interface import Store
 from aura_operator.store.resources import Manifest
 from aura_operator.store.task_writes import OwnedTask
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.worker import reporting
 from aura_operator.worker.lease import WorkerLease
-from aura_operator.worker.recall import Recalled
-from aura_operator.worker.runtime import AgentRuntime
-from aura_operator.worker.writer import LINGER_SECONDS, JournalWriter, Objects
+from aura_operator.worker.runtime.agent_runtime import AgentRuntime
+from aura_operator.worker.task import reporting
+from aura_operator.worker.task.recall import Recalled
+from aura_operator.worker.task.writer import LINGER_SECONDS, JournalWriter, Objects
 
 FOUND_AGAIN_LINGER_SECONDS = 1.0
 """How long an entry that would be found again waits for one that is written anyway."""

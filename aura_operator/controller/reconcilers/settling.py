@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from aura_operator.clock import Clock
-from aura_operator.controller.approval_index import ApprovalIndex
+from aura_operator.controller.indexes.approvals import ApprovalIndex
 from aura_operator.core.approvals import Decision, judge
 from aura_operator.core.entries import Verdict
 from aura_operator.core.instants import UnixSeconds

@@ -27,9 +27,9 @@ from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import CANNOT_RUN_NOW
 from aura_operator.store.task_writes import JournalDelta, OwnedTask, finish, release
 from aura_operator.store.view import TaskView, task_view
-from aura_operator.worker import reporting
-from aura_operator.worker.live import WorkerContext, owned_task
-from aura_operator.worker.sealing import nothing_new
+from aura_operator.worker.task import reporting
+from aura_operator.worker.task.live import WorkerContext, owned_task
+from aura_operator.worker.task.sealing import nothing_new
 
 
 class Ended(Enum):

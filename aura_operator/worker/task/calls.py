@@ -17,7 +17,7 @@ from aura_operator.core.plan import CallPlan
 from aura_operator.core.state import TaskState
 from aura_operator.core.transcript import ModelReply
 from aura_operator.errors import DamagedJournalError, ToolServerError
-from aura_operator.worker.live import LiveTask
+from aura_operator.worker.task.live import LiveTask
 
 
 @dataclass(slots=True)

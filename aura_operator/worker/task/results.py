@@ -8,8 +8,8 @@ from aura_operator.core.lifecycle import Phase
 from aura_operator.store.overflow import payload_object
 from aura_operator.store.resources import CHECKPOINTS
 from aura_operator.store.task_fields import ResultFields
-from aura_operator.worker.live import LiveTask
-from aura_operator.worker.writer import Objects
+from aura_operator.worker.task.live import LiveTask
+from aura_operator.worker.task.writer import Objects
 
 INLINE_RESULT_BYTES = 32 * 1024
 

@@ -24,8 +24,8 @@ from aura_operator.errors import (
 from aura_operator.store.approvals import PENDING, approval_view
 from aura_operator.store.commit import RIGHTS_SECONDS, Backoff, get_retrying
 from aura_operator.store.resources import APPROVALS, Manifest, Ref, new, owned_by
-from aura_operator.worker import approval_content
-from aura_operator.worker.live import LiveTask
+from aura_operator.worker.task import approval_content
+from aura_operator.worker.task.live import LiveTask
 
 POLL_SECONDS = 0.5  # only while the task runs other calls; a parked one is woken by the controller
 SETTLING_SECONDS = 0.01  # between looks at one that the controller has decided and is about to settle

@@ -6,8 +6,8 @@ from typing import assert_never
 
 from aura_operator.core.commands import CallModel, CallTool, Work
 from aura_operator.foreign import contained
-from aura_operator.worker import calls, models
-from aura_operator.worker.live import LiveTask
+from aura_operator.worker.task import calls, models
+from aura_operator.worker.task.live import LiveTask
 
 
 async def perform(live: LiveTask, work: Work, stop: calls.Stop) -> None:

@@ -8,9 +8,9 @@ import structlog
 from cachetools import LRUCache
 
 from aura_operator.clock import Clock
-from aura_operator.controller.approval_index import ApprovalIndex
-from aura_operator.controller.parked_index import ParkedTasks
-from aura_operator.controller.wakes import Gathered, WakeUp, look_again_at, verdict_on, wake_for
+from aura_operator.controller.indexes.approvals import ApprovalIndex
+from aura_operator.controller.indexes.parked import ParkedTasks
+from aura_operator.controller.reconcilers.wakes import Gathered, WakeUp, look_again_at, verdict_on, wake_for
 from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Phase
 from aura_operator.errors import NotFoundError

@@ -19,12 +19,12 @@ from aura_operator.errors import AuraError, FencedError, NotFoundError, first_ca
 from aura_operator.store.resources import Manifest
 from aura_operator.store.task_fields import Wait
 from aura_operator.store.task_writes import finish, park, release
-from aura_operator.worker import approval_requests, performing, reporting
-from aura_operator.worker.approval_content import deciders_in_words
-from aura_operator.worker.calls import Stop
-from aura_operator.worker.ending import Ended, announce, fail
-from aura_operator.worker.live import LiveTask
-from aura_operator.worker.results import result_of
+from aura_operator.worker.task import approval_requests, performing, reporting
+from aura_operator.worker.task.approval_content import deciders_in_words
+from aura_operator.worker.task.calls import Stop
+from aura_operator.worker.task.ending import Ended, announce, fail
+from aura_operator.worker.task.live import LiveTask
+from aura_operator.worker.task.results import result_of
 
 HOLD_SECONDS = 2.0  # a timer this near isn't worth giving the task up and claiming it again
 

@@ -21,7 +21,7 @@ from aura_operator.store.resources import Manifest, Resource
 from aura_operator.store.task_fields import StatusFields
 from aura_operator.store.task_writes import JournalDelta, OwnedTask, append
 from aura_operator.store.writes import Write
-from aura_operator.worker.sealing import sealed
+from aura_operator.worker.task.sealing import sealed
 
 LINGER_SECONDS = 0.01
 """How long an entry may wait for company before it is written, unless its recorder says otherwise. A barrier doesn't

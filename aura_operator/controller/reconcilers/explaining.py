@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aura_operator.clock import Clock
+from aura_operator.controller.indexes.pending import PendingTasks
 from aura_operator.controller.owners import Owners
-from aura_operator.controller.pending_index import PendingTasks
 from aura_operator.core import codec
 from aura_operator.core.instants import UnixSeconds
 from aura_operator.core.lifecycle import Desired, Phase

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aura_operator.clock import Clock
-from aura_operator.controller.approval_index import ApprovalIndex
+from aura_operator.controller.indexes.approvals import ApprovalIndex
 from aura_operator.core.approvals import Decision
 from aura_operator.core.entries import Verdict
 from aura_operator.errors import NotFoundError

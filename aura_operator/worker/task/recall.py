@@ -12,7 +12,7 @@ from aura_operator.errors import DamagedJournalError
 from aura_operator.store.interface import Store
 from aura_operator.store.journal_reads import SealedSegment, lines_of, read_journal
 from aura_operator.store.view import TaskView
-from aura_operator.worker.payloads import Payloads
+from aura_operator.worker.task.payloads import Payloads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from aura_operator.core.instants import to_second_text, to_text
 from aura_operator.store.approvals import ApprovalSpecFields, ApproversFields, RequestFields
 from aura_operator.store.overflow import create_retrying, payload_object, secret_object
 from aura_operator.store.resources import CHECKPOINTS, SECRETS
-from aura_operator.worker import calls
-from aura_operator.worker.live import LiveTask
+from aura_operator.worker.task import calls
+from aura_operator.worker.task.live import LiveTask
 
 MAX_ARGUMENTS = 100_000  # characters that stand in the approval itself; its schema takes 128 KiB
 MAX_INVOLVED = 64

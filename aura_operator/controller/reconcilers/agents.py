@@ -5,7 +5,6 @@ Connects to nothing: what a server offers is found when a task runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -15,43 +14,15 @@ from aura_operator.api.agent import AgentSpec
 from aura_operator.clock import Clock
 from aura_operator.core.effects import policy_for
 from aura_operator.core.instants import UnixSeconds
+from aura_operator.store.agents import AgentView
 from aura_operator.store.commit import try_commit
-from aura_operator.store.conditions import Condition, conditions_of, updated
+from aura_operator.store.conditions import Condition, updated
 from aura_operator.store.interface import Store, add, expect
-from aura_operator.store.resources import AGENTS, Manifest, Ref
+from aura_operator.store.resources import AGENTS, Manifest
 from aura_operator.store.revisions import revision_name
-from aura_operator.store.task_fields import ConditionFields
 from aura_operator.store.writes import Write
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentView:
-    """What an AuraAgent says. `observed` is the generation that its status speaks of."""
-
-    ref: Ref
-    uid: str
-    generation: int
-    deleting: bool
-    spec: dict[str, Any]
-    observed: int | None
-    revision: str
-    conditions: tuple[ConditionFields, ...]
-
-
-def agent_view(manifest: Manifest) -> AgentView:
-    metadata, status = manifest["metadata"], manifest.get("status", {})
-    return AgentView(
-        ref=Ref(resource=AGENTS, namespace=metadata["namespace"], name=metadata["name"]),
-        uid=metadata["uid"],
-        generation=metadata.get("generation", 1),
-        deleting="deletionTimestamp" in metadata,
-        spec=manifest["spec"],
-        observed=status.get("observedGeneration"),
-        revision=status.get("revision", ""),
-        conditions=conditions_of(manifest),
-    )
 
 
 def readiness(spec: dict[str, Any]) -> tuple[bool, str, str]:

@@ -25,8 +25,8 @@ from aura_operator.single_flight import SingleFlight
 from aura_operator.store.commit import get_retrying
 from aura_operator.store.interface import Store
 from aura_operator.store.resources import SECRETS, Ref
-from aura_operator.worker.revision import READ_SECONDS, REFUSED_SECONDS, read_revision
-from aura_operator.worker.runtime import AgentRuntime, Build, Secrets, build
+from aura_operator.worker.runtime.agent_runtime import AgentRuntime, Build, Secrets, build
+from aura_operator.worker.runtime.revision import READ_SECONDS, REFUSED_SECONDS, read_revision
 
 LINGER_SECONDS = 300.0  # idle connections of a revision are kept for this time: parked tasks come back
 IDLE_KEPT = 64

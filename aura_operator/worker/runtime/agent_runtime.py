@@ -1,6 +1,6 @@
 """What a task runs with: its model, its tools, and the policies of its agent's revision.
 
-Owns making it of a spec and the contents of Secrets. Not here: reading those and sharing it (see runtime_pool.py).
+Owns making it of a spec and the contents of Secrets. Not here: reading those and sharing it (see pool.py).
 """
 
 from __future__ import annotations

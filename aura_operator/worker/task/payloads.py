@@ -11,7 +11,7 @@ from aura_operator.core.transcript import Inline, Item, ModelReply, Payload, Sec
 from aura_operator.store.interface import Store
 from aura_operator.store.overflow import payload_object, read_secret, read_stored, secret_object
 from aura_operator.store.resources import CHECKPOINTS, SECRETS, Manifest
-from aura_operator.worker.writer import Objects
+from aura_operator.worker.task.writer import Objects
 
 READS_AT_ONCE = 16
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aura_operator.clock import Clock
-from aura_operator.controller.known import Known
+from aura_operator.controller.indexes.known import Known
 from aura_operator.controller.reconciler import VIEWS, Index
 from aura_operator.store.resources import Manifest, Ref, Resource
 
