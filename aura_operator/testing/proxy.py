@@ -84,14 +84,18 @@ class FaultProxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.down()
-        for exchange in self._exchanges:
-            exchange.cancel()
-        await asyncio.gather(*self._exchanges, return_exceptions=True)
+        await self._end_exchanges()
         await self._runner.cleanup()
+        await self._end_exchanges()  # of handlers that were still reading their request
         await self._upstream.aclose()
         self._reserved.close()
         if self._hook_errors and error is None:
             raise ExceptionGroup("a hook of the fault proxy failed", self._hook_errors)
+
+    async def _end_exchanges(self) -> None:
+        for exchange in self._exchanges:
+            exchange.cancel()
+        await asyncio.gather(*self._exchanges, return_exceptions=True)
 
     async def up(self) -> None:
         """Listens (again), on the same port as before."""

@@ -82,7 +82,7 @@ class Incident:
             raise DemoError("the model had answered before the kill: this machine is very busy. Run `make demo` again.")
         heir = story.owners[-1]
         if heir.worker == owner.name:
-            raise DemoError(f"{owner.name} went on itself: the other worker was too busy to take the task first")
+            line("here it was its own next life all the same: the other worker was too busy to be first")
         line(f"epoch {heir.epoch}: {heir.worker} read the journal and made the model call again {seconds:.2f} s later;")
         line("the tool call before it was not made again: its result is in the journal")
         return seconds

@@ -14,13 +14,14 @@ from typing import Any
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.settings import ModelSettings as CommonSettings
 
 from aura_operator.agent.models.settings import ModelSettings
 from aura_operator.errors import ConfigurationError
 
 SCRIPTED = "scripted"
 
-_SETTINGS = frozenset({"script"})
+_SETTINGS = frozenset({"script", *CommonSettings.__annotations__})  # what every provider takes changes nothing here
 _STEP_KEYS = frozenset({"text", "calls", "delay_seconds", "error", "echo", "loop"})
 _AFTER_THE_END: Mapping[str, Any] = {"text": "done"}
 
@@ -81,7 +82,7 @@ def _failure(name: str, error: Mapping[str, Any]) -> ModelHTTPError:
 def _checked(name: str, settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     script, problem = settings.get("script", []), None
     if strange := sorted(settings.keys() - _SETTINGS):
-        problem = f"there is no setting {', '.join(strange)}; it has {', '.join(sorted(_SETTINGS))}"
+        problem = f"there is no setting {', '.join(strange)}; it has script, and takes what every provider does"
     elif not isinstance(script, list) or not all(isinstance(step, Mapping) for step in script):
         problem = "settings.script must be a list of steps"
     else:
